@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::egress::Dialer;
 use kevel_server::signals::Signal;
 use kevel_server::storage::Storage;
@@ -153,6 +155,11 @@ impl ApiServices {
             (&old.service, &old.ca_bundle, old.insecure_skip_tls_verify)
                 == (&new.service, &new.ca_bundle, new.insecure_skip_tls_verify)
         });
+        let bundle = before.get(&service.name).map(|known| &known.service.ca_bundle);
+        if bundle != Some(&service.ca_bundle) && !service.insecure_skip_tls_verify {
+            let source = format_args!("APIService {}", service.name);
+            warn_unable_to_sign(source, Purpose::ServerAuth, [&service.ca_bundle]);
+        }
         let upstream = match known {
             Some(known) => known.upstream.clone(),
             None => {

@@ -1,13 +1,12 @@
 //! Certificate authorities that are trusted.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::verify::{Purpose, Roots, Verifier, VerifyError, X509};
+use super::verify::{Roots, Verifier, X509};
 
 /// The authorities of a file such as `--client-ca-file`.
 #[derive(Clone, Debug, Default)]
@@ -49,14 +48,5 @@ impl CaBundle {
     /// The text that was read.
     pub fn pem(&self) -> &Bytes {
         &self.pem
-    }
-
-    /// Certificates of the bundle that no signature counts of now, and the rule that says so.
-    pub fn unable_to_sign(&self, purpose: Purpose, now: SystemTime) -> Vec<(String, VerifyError)> {
-        let wrong = self.roots.iter().filter_map(|certificate| {
-            let error = certificate.check_as_signer(purpose, now).err()?;
-            Some((certificate.shown_name(), error))
-        });
-        wrong.collect()
     }
 }

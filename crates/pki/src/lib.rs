@@ -7,6 +7,7 @@
 
 mod asn1;
 mod authority;
+mod bundle_warnings;
 mod ca_bundle;
 mod certificate;
 mod certificate_request;
@@ -27,6 +28,7 @@ mod strict;
 pub mod verify;
 
 pub use authority::{Authority, Issued, Subject};
+pub use bundle_warnings::warn_unable_to_sign;
 pub use ca_bundle::CaBundle;
 pub use certificate::{AltNames, Certificate, Name};
 pub use certificate_request::{CertificateRequest, requested_subject};

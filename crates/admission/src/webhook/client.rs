@@ -123,8 +123,13 @@ impl ClientConfig {
         ClientConfig { place, ca_bundle: text(config, "caBundle") }
     }
 
+    /// The bundle, in base64.
+    pub fn ca_bundle(&self) -> &str {
+        &self.ca_bundle
+    }
+
     /// The authorities that vouch for the webhook; nothing said means those of the system.
-    fn ca(&self) -> Result<Option<Vec<u8>>, String> {
+    pub fn ca(&self) -> Result<Option<Vec<u8>>, String> {
         let mut pem = Vec::new();
         let decoded = base64::decode_into(&self.ca_bundle, &mut pem);
         decoded.map_err(|at| format!("caBundle: illegal base64 data at input byte {at}"))?;

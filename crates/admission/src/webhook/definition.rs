@@ -67,7 +67,7 @@ pub(super) struct Webhook {
     pub reinvoke_if_needed: bool,
     /// The first of its versions that is spoken here.
     pub review: Option<ReviewVersion>,
-    client_config: ClientConfig,
+    pub client_config: ClientConfig,
     client: OnceLock<Result<Arc<Client>, String>>,
 }
 

@@ -1,10 +1,12 @@
 //! The webhooks of all configurations, as they are now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::storage::Storage;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Cache, CacheError, Delivery, Object, Selection, Snapshot};
@@ -120,10 +122,22 @@ impl Compile {
         match wire.and_then(|wire| self.configurations.read(wire)) {
             Ok(configuration) => {
                 let webhooks = Webhook::of_configuration(&configuration, self.step);
+                self.warn(object.key(), &webhooks);
                 self.known.insert(object.key().to_owned(), (object.revision(), webhooks));
             }
             Err(error) => tracing::error!(name = object.key(), error, "cannot be read"),
         }
+    }
+
+    /// Warns of bundles that the configuration did not have before.
+    fn warn(&self, name: &str, webhooks: &[Arc<Webhook>]) {
+        let bundle = |webhook: &Arc<Webhook>| webhook.client_config.ca_bundle().to_owned();
+        let before = self.known.get(name).map_or(&[][..], |(_, webhooks)| webhooks);
+        let before: HashSet<String> = before.iter().map(bundle).collect();
+        let new = webhooks.iter().filter(|webhook| !before.contains(&bundle(webhook)));
+        let new = new.filter_map(|webhook| webhook.client_config.ca().ok().flatten());
+        let source = format_args!("{} {name}", self.configurations.kind.kind);
+        warn_unable_to_sign(source, Purpose::ServerAuth, new);
     }
 
     fn publish(&self) {

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kevel_api::value::Value;
-use kevel_server::certificates::Dynamic;
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::{Dynamic, warn_unable_to_sign};
 use kevel_server::controller::{Backoff, WorkQueue};
 use kevel_server::discovery::{PeerDiscovery, PeerGroups};
 use kevel_server::egress::Dialer;
@@ -135,7 +136,9 @@ impl Aggregator {
     /// The peers of this server. Builds everything and runs nothing.
     pub fn peers(&self, config: PeersConfig) -> Result<Arc<Peers>, String> {
         let PeersConfig { identity, dialer, .. } = config;
+        let source = config.ca_file.clone();
         let server = Dynamic::load("peer-ca", &[Path::new(&config.ca_file)], move |files| {
+            warn_unable_to_sign(&source, Purpose::ServerAuth, files);
             let server = Server::new(Endpoint {
                 ca: files.first().cloned(),
                 server_name: Some(SERVER_NAME.to_owned()),

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use kevel_api::value::Value;
 use kevel_codec::json;
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::resource::Resources;
 
+use crate::conversion::ca_bundle;
 use crate::definition::{Definition, condition};
 use crate::rows::{RestOptions, rows};
 use crate::terminating::Terminating;
@@ -30,6 +33,8 @@ struct ServedDefinition {
     content: u64,
     group: String,
     plural: String,
+    /// A hash of the conversion webhook's CA bundle.
+    ca_bundle: u64,
 }
 
 impl ServedDefinition {
@@ -38,15 +43,20 @@ impl ServedDefinition {
         for path in [&["spec"][..], &["status", "acceptedNames"]] {
             json::encode_any(definition.0.at(path).unwrap_or(&Value::Null), &mut text);
         }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&text);
         ServedDefinition {
             uid: definition.uid().to_owned(),
-            content: hasher.finish(),
+            content: hash(&text),
             group: definition.group().to_owned(),
             plural: definition.accepted_names().plural().to_owned(),
+            ca_bundle: hash(&ca_bundle(definition).unwrap_or_default()),
         }
     }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 impl Serving {
@@ -75,6 +85,11 @@ impl Serving {
         }
         match rows(definition, &self.options) {
             Ok(rows) => {
+                let before = self.served.get(name).map(|before| before.ca_bundle);
+                if before != Some(wanted.ca_bundle) {
+                    let source = format_args!("CustomResourceDefinition {name}");
+                    warn_unable_to_sign(source, Purpose::ServerAuth, ca_bundle(definition));
+                }
                 if rows.is_empty() {
                     self.remove(name);
                 }

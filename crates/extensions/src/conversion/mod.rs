@@ -15,7 +15,7 @@ use kevel_server::future::Pending;
 use kevel_server::storage::{Conversion, ConvertedObjects, ConvertedView};
 use kevel_server::type_ref::TypeRef;
 
-pub use webhook::{Resolve, Webhook};
+pub use webhook::{Resolve, Webhook, ca_bundle};
 
 /// The versions of a custom kind.
 #[derive(Debug)]

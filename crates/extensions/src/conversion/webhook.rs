@@ -18,6 +18,9 @@ pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send 
 /// The versions of reviews that can be spoken.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
+/// Field of `clientConfig`.
+const CA_BUNDLE: &[&str] = &["caBundle"];
+
 /// Limit on the length of a webhook's answer, in multiples of the request, where that is more than `MAX_ANSWER`:
 /// the largest object is sent alone, and other versions of it may say things at greater length.
 const MAX_GROWTH: usize = 8;
@@ -91,7 +94,7 @@ impl Webhook {
         let reviews = versions.filter_map(Value::as_str).find_map(known);
         let empty = Value::Null;
         let client = conversion.at(&["webhook", "clientConfig"]).unwrap_or(&empty);
-        let ca = certificates(client.str_at(&["caBundle"]))?;
+        let ca = certificates(client.str_at(CA_BUNDLE))?;
         let url = client.str_at(&["url"]);
         let service = client.at(&["service"]);
         let config = match service {
@@ -190,6 +193,13 @@ impl Webhook {
         let answer = client.post_json_limited("", body.into(), REQUEST_TIMEOUT, limit).await;
         answer.and_then(succeeded).map_err(|error| error.to_string())
     }
+}
+
+/// CA bundle of a definition's webhook (PEM).
+pub fn ca_bundle(definition: Definition<'_>) -> Option<Vec<u8>> {
+    let conversion = definition.0.at(&["spec", "conversion"]);
+    let conversion = conversion.filter(|c| c.str_at(&["strategy"]) == "Webhook")?;
+    certificates(conversion.at(&["webhook", "clientConfig"])?.str_at(CA_BUNDLE)).ok()?
 }
 
 /// The certificates of a bundle, which stands in base64; one of nothing but space is none.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use kevel_server::certificates::verify::{Purpose, X509};
-use kevel_server::certificates::{CaBundle, PkiFiles, pem_certificates};
+use kevel_server::certificates::{PkiFiles, pem_certificates, warn_unable_to_sign};
 use kevel_server::metrics::{Description, Metrics};
 
 use crate::options::CompletedOptions;
@@ -22,7 +22,7 @@ struct KeyPairFile {
     path: PathBuf,
 }
 
-/// Logs what is wrong with certificates and bundles, and shows when certificates end.
+/// Logs what is wrong with certificates, and shows when certificates end.
 pub fn watch_over(
     options: &CompletedOptions,
     serving: &Path,
@@ -30,35 +30,12 @@ pub fn watch_over(
     metrics: &Metrics,
 ) {
     let now = options.clock.now();
-    bundles(options)
-        .into_iter()
-        .for_each(|(flag, path, purpose)| say_bundle(flag, &path, purpose, now));
+    // Other bundles are told of where they are loaded, which for most of them is more than once.
+    let etcd = &options.flags.etcd.etcd_cafile;
+    warn_unable_to_sign(etcd, Purpose::ServerAuth, std::fs::read(etcd).ok());
     let files = key_pairs(options, serving, own);
     files.iter().for_each(|file| say_end(file, now));
     show_ends(files, metrics);
-}
-
-/// Bundles, and what their certificates sign.
-fn bundles(options: &CompletedOptions) -> Vec<(&'static str, PathBuf, Purpose)> {
-    let flags = &options.flags;
-    let all = [
-        ("client-ca-file", &flags.authentication.client_ca_file, Purpose::ClientAuth),
-        (
-            "requestheader-client-ca-file",
-            &flags.authentication.requestheader_client_ca_file,
-            Purpose::ClientAuth,
-        ),
-        ("etcd-cafile", &flags.etcd.etcd_cafile, Purpose::ServerAuth),
-        (
-            "kubelet-certificate-authority",
-            &flags.misc.kubelet_certificate_authority,
-            Purpose::ServerAuth,
-        ),
-        ("oidc-ca-file", &flags.authentication.oidc_ca_file, Purpose::ServerAuth),
-        ("peer-ca-file", &flags.misc.peer_ca_file, Purpose::ServerAuth),
-    ];
-    let given = all.into_iter().filter(|(_, path, _)| !path.is_empty());
-    given.map(|(flag, path, purpose)| (flag, PathBuf::from(path), purpose)).collect()
 }
 
 fn key_pairs(
@@ -80,22 +57,6 @@ fn key_pairs(
     let serving = KeyPairFile { flag: "tls-cert-file", path: serving.to_owned() };
     let own = own.map(|files| KeyPairFile { flag: "own-ca", path: files.ca_certificate.clone() });
     std::iter::once(serving).chain(names).chain(clients).chain(own).collect()
-}
-
-/// Names certificates whose signatures do not count. One that is shown by a server itself is trusted
-/// all the same.
-fn say_bundle(flag: &str, path: &Path, purpose: Purpose, now: SystemTime) {
-    let bundle = std::fs::read(path).ok().and_then(|pem| CaBundle::parse(&pem).ok());
-    let Some(bundle) = bundle else { return };
-    for (subject, rule) in bundle.unable_to_sign(purpose, now) {
-        tracing::warn!(
-            flag,
-            file = %path.display(),
-            subject,
-            %rule,
-            "A certificate of the bundle cannot sign others: what it has signed is refused"
-        );
-    }
 }
 
 /// End of validity and name of the first certificate of a file.

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kevel_server::certificates::{CaBundle, Dynamic, Pki, PkiFiles, self_signed};
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::{
+    CaBundle, Dynamic, Pki, PkiFiles, self_signed, warn_unable_to_sign,
+};
 use kevel_server::metrics::Metrics;
 use kevel_server::serving::{ServingCertificate, Tls, TlsOptions};
 use kevel_store::embedded::Embedded;
@@ -33,11 +36,10 @@ impl Certificates {
             "" => own.as_ref().map(|(_, files)| files.ca_certificate.clone()),
             file => Some(PathBuf::from(file)),
         };
-        let client_ca =
-            client_ca_file.map(|file| load_ca("client-ca-bundle", &file)).transpose()?;
+        let client_ca = client_ca_file.map(|file| load_ca("client-ca-bundle", file)).transpose()?;
         let request_header_ca = match flags.authentication.requestheader_client_ca_file.as_str() {
             "" => None,
-            file => Some(load_ca("request-header", Path::new(file))?),
+            file => Some(load_ca("request-header", PathBuf::from(file))?),
         };
         let mut certificates = vec![serving_certificate(options, own.as_ref())?];
         if let Some(serving) = certificates.first() {
@@ -63,10 +65,14 @@ impl Certificates {
     }
 }
 
-fn load_ca(name: &str, file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
-    let loaded = Dynamic::load(name, &[file], |files| match files {
-        [pem] => CaBundle::parse(pem),
-        _ => Err("no file".to_owned()),
+fn load_ca(name: &str, file: PathBuf) -> Result<Arc<Dynamic<CaBundle>>, String> {
+    let source = file.clone();
+    let loaded = Dynamic::load(name, &[file], move |files| {
+        warn_unable_to_sign(source.display(), Purpose::ClientAuth, files);
+        match files {
+            [pem] => CaBundle::parse(pem),
+            _ => Err("no file".to_owned()),
+        }
     });
     loaded.map(Arc::new)
 }

@@ -1,6 +1,7 @@
 //! The program, running, as its clients see it.
 #![allow(clippy::unwrap_used)]
 
+mod bundles;
 mod certificates;
 mod clean_start;
 mod damage;

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
 use super::x509::X509;
+use super::{Purpose, VerifyError};
 use crate::pem_certificates;
 
 /// Set of certificates, found by subject. Roots are one, and so are the intermediates of a peer.
@@ -40,6 +42,15 @@ impl Roots {
     /// The certificates, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<X509>> {
         self.certificates.iter()
+    }
+
+    /// Certificates whose signatures do not count now, by name, and the rule that says so.
+    pub fn unable_to_sign(&self, purpose: Purpose, now: SystemTime) -> Vec<(String, VerifyError)> {
+        let unable = self.iter().filter_map(|certificate| {
+            let rule = certificate.check_as_signer(purpose, now).err()?;
+            Some((certificate.shown_name(), rule))
+        });
+        unable.collect()
     }
 
     /// Whether the very same certificate is in the set.

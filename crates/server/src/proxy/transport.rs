@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use crate::egress::{Connection, Connector, Dialer, Stream, address, failure, informational};
 use crate::incoming::IncomingBody;
 use crate::webhook::{Endpoint, Identity, tls_config};
-use kevel_pki::Dynamic;
+use kevel_pki::{Dynamic, verify::Purpose, warn_unable_to_sign};
 
 /// How long it may take to agree on TLS: the default of the reference's transports.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
@@ -66,10 +66,10 @@ impl Transport {
             let connections = Connections::new(tls_config(&endpoint)?, dialer.clone());
             return Ok(Transport { connections: Dynamic::fixed(connections), dialer });
         };
-        let by = dialer.clone();
+        let (by, source) = (dialer.clone(), file.clone());
         let connections = Dynamic::load("ca", &[Path::new(file)], move |files| {
-            let ca = files.first().cloned();
-            let tls = tls_config(&Endpoint { ca, ..endpoint.clone() })?;
+            warn_unable_to_sign(&source, Purpose::ServerAuth, files);
+            let tls = tls_config(&Endpoint { ca: files.first().cloned(), ..endpoint.clone() })?;
             Ok(Connections::new(tls, by.clone()))
         });
         Ok(Transport { connections: connections?, dialer })

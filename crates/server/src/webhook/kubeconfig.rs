@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::{base64, yaml};
+use kevel_pki::verify::Purpose;
 
 use super::endpoint::{Credentials, Endpoint, Identity};
 
@@ -23,14 +24,14 @@ impl Endpoint {
     pub fn from_kubeconfig(path: &Path) -> Result<Self, String> {
         let named = |error: String| format!("{}: {error}", path.display());
         let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        parse(&text, folder).map_err(named)
+        let endpoint = parse(&text, path.parent().unwrap_or(Path::new(""))).map_err(named)?;
+        kevel_pki::warn_unable_to_sign(path.display(), Purpose::ServerAuth, &endpoint.ca);
+        Ok(endpoint)
     }
 }
 
 fn parse(text: &[u8], folder: &Path) -> Result<Endpoint, String> {
-    let decoded = yaml::decode_any(text, Unknown::Ignore).map_err(|error| error.to_string())?;
-    let config = &decoded.value;
+    let config = &yaml::decode_any(text, Unknown::Ignore).map_err(|e| e.to_string())?.value;
     let context = match config.str_at(&["current-context"]) {
         "" => return Err("invalid configuration: no context chosen".to_owned()),
         name => entry(config, "contexts", name, "context").ok_or_else(|| {
@@ -74,12 +75,11 @@ impl Users {
     pub fn from_kubeconfig(path: &Path) -> Result<Self, String> {
         let named = |error: String| format!("{}: {error}", path.display());
         let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
-        let decoded = yaml::decode_any(&text, Unknown::Ignore);
-        let config = decoded.map_err(|error| named(error.to_string()))?.value;
+        let config =
+            yaml::decode_any(&text, Unknown::Ignore).map_err(|e| named(e.to_string()))?.value;
         let users = Users { config, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
         for user in users.config.list_at(&["users"]) {
-            let what = user.at(&["user"]).unwrap_or(&Value::Null);
-            users.read(what).map_err(&named)?;
+            users.read(user.at(&["user"]).unwrap_or(&Value::Null)).map_err(&named)?;
         }
         Ok(users)
     }

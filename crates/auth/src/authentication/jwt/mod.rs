@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 use kevel_api::quote::quote;
 use kevel_clock::Stopwatch;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::egress::{Dialer, EgressSelector, EgressType, LookupError};
 use kevel_server::future::Pending;
 use kevel_server::webhook::Documents;
@@ -62,6 +64,8 @@ impl JwtTokens {
         let dialer = dialer(&issuer.egress_selector_type, egress)?;
         let mapping = Mapping::new(config)?;
         let ca = Some(issuer.certificate_authority.as_bytes().to_vec());
+        let source = format_args!("certificateAuthority of issuer {}", issuer.url);
+        warn_unable_to_sign(source, Purpose::ServerAuth, &ca);
         let documents = Arc::new(Documents::new(ca.filter(|ca| !ca.is_empty()), dialer)?);
         let expected = Arc::new(Expected {
             audiences: issuer.audiences.clone(),

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use http::Uri;
 use kevel_api::quote::quote;
+use kevel_server::certificates::verify::Purpose;
+use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::egress::{
     DialMetrics, Dialer, EgressSelector, EgressType, ProxyServer, ProxyTls,
 };
@@ -94,6 +96,7 @@ fn proxy_tls(tls: &TlsConfig, host: &str) -> Result<ProxyTls, String> {
             Some(read.map_err(|error| format!("failed to read cert file {file}, got {error}"))?)
         }
     };
+    warn_unable_to_sign(ca_bundle, Purpose::ServerAuth, &ca);
     let trust = Endpoint { ca, ..Endpoint::default() };
     tls_config(&trust).map_err(|_| "failed to append CA cert to the cert pool".to_owned())?;
     let identity = Identity::Files { certificate: client_cert.into(), key: client_key.into() };

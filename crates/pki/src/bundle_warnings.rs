@@ -1,0 +1,37 @@
+//! Warnings about CA bundles with certificates that cannot sign.
+
+use std::fmt::Display;
+use std::time::SystemTime;
+
+use super::verify::{Purpose, Roots};
+
+/// Most certificates that one warning names: a bundle may have thousands.
+const MAX_NAMED: usize = 8;
+
+/// Logs the certificates of CA bundles (PEM) whose signatures do not count now: expired, no authority, not allowed to
+/// sign. `source` names the file or object that holds the bundles. It is called when bundles are loaded, not when they
+/// are used, so that the log grows with changes and not with requests. A certificate that a peer shows itself is trusted
+/// all the same.
+pub fn warn_unable_to_sign(
+    source: impl Display,
+    purpose: Purpose,
+    bundles: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) {
+    let mut roots = Roots::default();
+    for bundle in bundles {
+        // A bundle that cannot be read is an error of its use.
+        let _ = roots.add_pem(bundle.as_ref());
+    }
+    let unable = roots.unable_to_sign(purpose, SystemTime::now());
+    for (subject, rule) in unable.iter().take(MAX_NAMED) {
+        tracing::warn!(
+            bundle = %source,
+            subject,
+            %rule,
+            "A certificate of the bundle cannot sign others: what it has signed is refused"
+        );
+    }
+    if let Some(more @ 1..) = unable.len().checked_sub(MAX_NAMED) {
+        tracing::warn!(bundle = %source, more, "More certificates of the bundle cannot sign others");
+    }
+}
