@@ -1,5 +1,7 @@
 //! The watch cache's own tasks: loading, applying and encoding many or large objects holds no worker of the runtime.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ impl IssuerCell {
     }
 
     fn sign(&self, mut claims: Value) -> String {
-        let expires = kevel_api::time::Time::now().seconds + 600;
+        let expires = kevel_api::time::Time::now(&kevel_clock::Clock::system()).seconds + 600;
         let known = json!({"iss": self.issuer(), "aud": "a", "sub": "jane", "exp": expires});
         for (name, value) in known.as_object().unwrap() {
             claims[name] = value.clone();

@@ -83,7 +83,8 @@ fn definition(bundle: &str) -> Value {
 }
 
 fn holders(bundle: &str) -> Vec<Holder> {
-    let all: [(_, _, _, fn(&str) -> Value); 4] = [
+    type Make = fn(&str) -> Value;
+    let all: [(_, _, _, Make); 4] = [
         (
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
