@@ -117,7 +117,8 @@ mod tests {
         let types = [("v1".to_owned(), ty.clone())].into_iter().collect();
         let converted = Arc::new(ConvertedObjects::default());
         let versions = Arc::new(Versions::new(types, None, &converted));
-        StoredObjects { kind: GroupVersionKind::new("example.com", "v1", "Widget"), ty, versions }
+        let kind = GroupVersionKind::new("example.com", "v1", "Widget");
+        StoredObjects { kind, ty, versions, cbor: Cbor(false) }
     }
 
     /// A golden object as one of a custom kind, which has it whole and embedded, and beside it what JSON can say.
