@@ -31,7 +31,7 @@ pub struct Rules {
     /// What the client should know about an object, which may replace another
     /// (`WarningsOnCreate`, `WarningsOnUpdate`).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// What the client should know about an object whose status is written.
+    /// Warnings about an object whose status is written (`WarningsOnUpdate` of the status).
     pub status_warnings: fn(&Value) -> Vec<String>,
     /// Changes an object whose deletion begins; whether it stays until it is let go.
     pub begin_delete: fn(&mut Value) -> bool,

@@ -95,7 +95,7 @@ pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
     warnings.into_said()
 }
 
-/// What there is to know about the status of a pod.
+/// Warnings about the status of a pod.
 pub fn status(pod: &Value) -> Vec<String> {
     let mut warnings = WarningList::default();
     validation::errors(pod, |pod| {

@@ -96,7 +96,7 @@ fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     drop_internal_traffic_policy(object);
 }
 
-/// What there is to know about the addresses of a load balancer, of a Service or an Ingress.
+/// Warnings about the addresses of a load balancer, of a Service or an Ingress.
 pub fn load_balancer_warnings(object: &Value) -> Vec<String> {
     let mut warnings = WarningList::default();
     errors(object, |object| {

@@ -7,7 +7,7 @@ use kevel_codec::json;
 
 use super::ResourceRequest;
 
-/// When owner references are looked at.
+/// Stage at which owner references are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// As the client sent them.
