@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
 use crate::api::Target;
-use crate::history::{Clock, Operation, Outcome};
+use crate::history::{HistoryClock, Operation, Outcome};
 use crate::record::{Line, Operations};
 use crate::traffic::Traffic;
 
@@ -136,7 +136,7 @@ pub async fn run(words: &[String], seed: u64, keys: usize, pause: u64) -> Result
     let port: u16 = port.parse().map_err(|_| "a server has a port")?;
     let base = std::env::var(CLOCK).ok().and_then(|text| text.parse().ok());
     let traffic = Arc::new(Traffic {
-        clock: Clock::from_base(base.ok_or("there is no clock")?),
+        clock: HistoryClock::from_base(base.ok_or("there is no clock")?),
         seed,
         keys: Traffic::keys(keys),
         stop: AtomicBool::new(false),

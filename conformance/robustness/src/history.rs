@@ -12,19 +12,19 @@ pub const NEVER: Nanos = Nanos::MAX;
 
 /// The clock of a run: the same in all processes of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub struct HistoryClock {
     base: Nanos,
 }
 
-impl Clock {
+impl HistoryClock {
     /// Starts at zero.
-    pub fn start() -> Clock {
-        Clock { base: machine() }
+    pub fn start() -> HistoryClock {
+        HistoryClock { base: machine() }
     }
 
     /// The clock of a run that began at this time of the machine's.
-    pub fn from_base(base: Nanos) -> Clock {
-        Clock { base }
+    pub fn from_base(base: Nanos) -> HistoryClock {
+        HistoryClock { base }
     }
 
     /// When it began, by the machine's clock.

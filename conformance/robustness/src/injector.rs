@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::client::Clients;
 use crate::etcd::Cluster;
 use crate::faults::{Kind, Planned};
-use crate::history::{Clock, Fault, History};
+use crate::history::{Fault, History, HistoryClock};
 use crate::server::Server;
 
 /// A server that compacts all the time does so this often.
@@ -52,7 +52,7 @@ impl Storage {
 #[derive(Debug)]
 pub struct Injector<'a> {
     /// Of the run.
-    pub clock: Clock,
+    pub clock: HistoryClock,
     /// The server.
     pub server: &'a mut Server,
     /// Its storage.

@@ -14,7 +14,7 @@ use crate::check::{self, Checked, Violation};
 use crate::client::Clients;
 use crate::disk;
 use crate::faults::{Kind, Planned};
-use crate::history::{Clock, History, Operation, Outcome, Request};
+use crate::history::{History, HistoryClock, Operation, Outcome, Request};
 use crate::injector::{Injector, Storage};
 use crate::server::Server;
 use crate::stored;
@@ -82,7 +82,7 @@ pub async fn run(plan: &Plan) -> Result<Summary, String> {
         Storage::start(plan.members, &folder.path().join("etcd"), plan.namespaces).await?;
     let (mut server, target) = start(plan, folder.path(), &mut storage).await?;
     api::make_namespace(&target).await?;
-    let clock = Clock::start();
+    let clock = HistoryClock::start();
     let traffic = Arc::new(Traffic {
         clock,
         seed: plan.seed,

@@ -9,7 +9,7 @@ use kevel_test_support::wire::{Client, Version as HttpVersion};
 
 use crate::api::{self, Target};
 use crate::dice::Dice;
-use crate::history::{At, Clock, Outcome, Request, Version};
+use crate::history::{At, HistoryClock, Outcome, Request, Version};
 use crate::record::Line;
 
 /// How long a client waits before it tries to connect again.
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 32;
 #[derive(Debug)]
 pub struct Traffic {
     /// Of the run.
-    pub clock: Clock,
+    pub clock: HistoryClock,
     /// Everybody's seed.
     pub seed: u64,
     /// The objects that they fight over.

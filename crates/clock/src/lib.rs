@@ -43,11 +43,11 @@ pub use moment::Moment;
 pub use real::timer_now;
 pub use real::{Stopwatch, monotonic_now};
 
-use manual::State;
+use manual::ManualState;
 
 /// Time of a server: the operating system's, or a test's ([`ManualClock`]). Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Option<Arc<State>>);
+pub struct Clock(Option<Arc<ManualState>>);
 
 impl Clock {
     /// The operating system's clock.

@@ -8,13 +8,13 @@ use crate::{Clock, Moment, monotonic_now};
 
 /// A clock that stands still until a test advances it. Clones are handles of the same clock.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<State>);
+pub struct ManualClock(Arc<ManualState>);
 
 impl ManualClock {
     /// A clock that stands still at a wall time.
     pub fn new(start: SystemTime) -> Self {
         let (begin, progress) = (Moment::at(monotonic_now()), Mutex::default());
-        ManualClock(Arc::new(State { start, begin, progress }))
+        ManualClock(Arc::new(ManualState { start, begin, progress }))
     }
 
     /// A clock that stands still at the operating system's current time: certificates of a test's clients are valid.
@@ -42,20 +42,20 @@ impl ManualClock {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ManualState {
     start: SystemTime,
     begin: Moment,
-    progress: Mutex<Progress>,
+    progress: Mutex<ManualProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct ManualProgress {
     /// Time that the test has let pass.
     elapsed: Duration,
     wakers: Vec<(Moment, Waker)>,
 }
 
-impl State {
+impl ManualState {
     pub(crate) fn now(&self) -> SystemTime {
         self.start + self.progress().elapsed
     }
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, ManualProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

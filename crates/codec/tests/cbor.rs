@@ -8,10 +8,10 @@ use kevel_codec::json::{self, Unknown};
 use kevel_codec::{base64, cbor};
 use kevel_test_support::facts;
 
-/// How many questions were asked: a comparison with nothing would hold.
+/// Number of questions that were asked: a comparison with nothing would hold.
 const QUESTIONS: usize = 1_300;
 
-/// How many objects of facts/golden.json.gz the reference's scheme has, and how many of them are of versions that are gone.
+/// Number of objects of facts/golden.json.gz that the reference's scheme has, and of those among them that are of versions that are gone.
 const OBJECTS: usize = 125;
 const UNDEFINED: usize = 32;
 
@@ -87,7 +87,7 @@ fn typed(asked: &str) -> Vec<String> {
     let strict = cbor::decode(&data, schema, Unknown::Report);
     let lax = cbor::decode(&data, schema, Unknown::Ignore);
     let mut found = Vec::new();
-    if let Ok(cbor::Decoded { strict: Some(unknown), .. }) = &strict {
+    if let Ok(cbor::DecodedCbor { strict: Some(unknown), .. }) = &strict {
         found.push(format!("~ strict decoding error: {unknown}"));
     }
     match lax {
@@ -96,7 +96,7 @@ fn typed(asked: &str) -> Vec<String> {
             found.push(format!("! {error}"));
         }
         Ok(read) => {
-            // What is not known is no part of the object, whoever asks.
+            // Unknown fields are no part of the object.
             assert_eq!(strict.unwrap().value, read.value, "{asked}");
             found.push(format!("= {}", json_of(&read.value, schema)));
         }

@@ -4,7 +4,7 @@ use kevel_clock::Clock;
 
 use crate::features::Feature;
 
-/// What the command line allows, and the time. Nothing special is allowed by default.
+/// Permissions of the command line, and the time. Nothing special is allowed by default.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
     /// Containers that may do everything on their node (`--allow-privileged`).

@@ -7,6 +7,7 @@
 mod bad_value;
 mod conditions;
 mod labels;
+mod load_balancer;
 mod number;
 mod path;
 
@@ -21,6 +22,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use crate::capabilities::Capabilities;
 
 pub use bad_value::{null, record};
+pub(crate) use load_balancer::load_balancer_warnings;
 pub use number::NOT_POSITIVE;
 
 /// A place in an object that is checked.

@@ -52,8 +52,17 @@ pub struct Tests {
 
 /// Reason for which a test cannot tell anything about a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnusableError(String);
+pub enum UnusableError {
+    /// No such test program.
+    #[error("there is no {0}")]
+    NoTarget(TestName),
+    /// The test fails by itself.
+    #[error("{0} fails without a fault")]
+    Fails(String),
+    /// No such test, or one that does not end in time.
+    #[error("there is no test {0}, or it does not end")]
+    NoTest(TestName),
+}
 
 /// The end of a run.
 struct TestRun {
@@ -171,9 +180,7 @@ impl Tests {
             let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
             let Some(target) = tests.first().and_then(|test| self.target(test)) else {
                 checked.extend(
-                    tests
-                        .into_iter()
-                        .map(|t| (t.clone(), Err(UnusableError(format!("there is no {t}"))))),
+                    tests.into_iter().map(|t| (t.clone(), Err(UnusableError::NoTarget(t.clone())))),
                 );
                 continue;
             };
@@ -182,10 +189,8 @@ impl Tests {
                 let is_of = |name: &&str| name.contains(&test.name);
                 let failed = run.tests("FAILED").find(is_of);
                 let usable = match (failed, run.tests("ok").find(is_of)) {
-                    (Some(name), _) => Err(UnusableError(format!("{name} fails without a fault"))),
-                    (None, None) => {
-                        Err(UnusableError(format!("there is no test {test}, or it does not end")))
-                    }
+                    (Some(name), _) => Err(UnusableError::Fails((*name).to_owned())),
+                    (None, None) => Err(UnusableError::NoTest(test.clone())),
                     (None, Some(_)) => Ok(()),
                 };
                 checked.insert(test.clone(), usable);

@@ -57,8 +57,12 @@ pub enum Fate {
 
 /// A line that does not belong to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-struct LineError(&'static str);
+enum LineError {
+    #[error("not `killed by: PACKAGE TARGET NAME`")]
+    NoTest,
+    #[error("neither `-`, `+`, `killed by:` nor `survives:`")]
+    Unknown,
+}
 
 /// A test, or several whose names contain the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,10 +103,10 @@ impl FaultList {
         let mut open: Option<PlantedFault> = None;
         let lines = text.lines().enumerate();
         for (number, line) in lines.chain([(text.lines().count(), "")]) {
-            let malformed = |why| MutantsError::Malformed {
+            let malformed = |why: &str| MutantsError::Malformed {
                 file: format!("xtask/mutants/{name}.txt"),
                 line: number + 1,
-                why,
+                why: why.to_owned(),
             };
             match &mut open {
                 Some(fault) if line.is_empty() => {
@@ -111,7 +115,7 @@ impl FaultList {
                     }
                     list.faults.extend(open.take());
                 }
-                Some(fault) => fault.add(line).map_err(|LineError(why)| malformed(why))?,
+                Some(fault) => fault.add(line).map_err(|error| malformed(&error.to_string()))?,
                 None if line.is_empty() => {}
                 None if line.starts_with('#') => list.head.push(line.to_owned()),
                 None => match line.strip_prefix("tests: ") {
@@ -177,13 +181,13 @@ impl PlantedFault {
             let (Some(package), Some(target), Some(name)) =
                 (words.next(), words.next(), words.next())
             else {
-                return Err(LineError("not `killed by: PACKAGE TARGET NAME`"));
+                return Err(LineError::NoTest);
             };
             self.fate = Fate::KilledBy(TestName { package, target, name });
         } else if let Some(why) = line.strip_prefix("survives: ") {
             self.fate = Fate::Survives(why.to_owned());
         } else {
-            return Err(LineError("neither `-`, `+`, `killed by:` nor `survives:`"));
+            return Err(LineError::Unknown);
         }
         Ok(())
     }

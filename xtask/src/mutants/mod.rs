@@ -27,7 +27,7 @@ pub enum MutantsError {
     #[error("{}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{file}, line {line}: {why}")]
-    Malformed { file: String, line: usize, why: &'static str },
+    Malformed { file: String, line: usize, why: String },
     #[error("no list xtask/mutants/{0}.txt")]
     NoList(String),
     #[error("{0} faults do not fit the sources: see above")]

@@ -7,12 +7,12 @@ use thin_vec::ThinVec;
 
 use super::decode::number;
 use super::error::{Error, Major, Result, TypeError};
-use super::head::{FALSE, Head, NULL, TRUE};
-use super::reader::{Reader, keep_first};
+use super::head::{FALSE, ItemHead, NULL, TRUE};
+use super::reader::{CborReader, keep_first};
 use super::{float, tag};
 use crate::json;
 
-/// How many entries of a map may be read before their keys are compared.
+/// Number of a map's entries that may be read before their keys are compared.
 const MANY: usize = 1 << 16;
 
 /// Reads a value of any type: whole numbers are `Int`, others `Float`.
@@ -36,15 +36,16 @@ pub fn to_json(input: &[u8]) -> std::result::Result<Vec<u8>, Error> {
 /// # Ok::<(), cbor::Error>(())
 /// ```
 pub fn decode_object(input: &[u8]) -> std::result::Result<Map, Error> {
-    let read = Reader::new(input, true).and_then(|mut reader| reader.tagged(Reader::object));
+    let read =
+        CborReader::new(input, true).and_then(|mut reader| reader.tagged(CborReader::object));
     read.map_err(|error| *error)
 }
 
 pub(super) fn read_any(input: &[u8]) -> Result<Value> {
-    Reader::new(input, true)?.any()
+    CborReader::new(input, true)?.any()
 }
 
-impl Reader<'_> {
+impl CborReader<'_> {
     pub(super) fn any(&mut self) -> Result<Value> {
         self.check_tags()?;
         let later = self.later;
@@ -66,8 +67,8 @@ impl Reader<'_> {
         match Major::of(self.peek()) {
             Major::Unsigned | Major::Negative => self.whole_number(),
             Major::Bytes | Major::Text => self.text().map(Value::String),
-            Major::Array => self.down(Reader::list_of_any).map(Value::List),
-            Major::Map => self.down(Reader::map_of_any).map(Value::Map),
+            Major::Array => self.down(CborReader::list_of_any).map(Value::List),
+            Major::Map => self.down(CborReader::map_of_any).map(Value::Map),
             Major::Tag | Major::Other => {
                 let head = self.head()?;
                 simple(head)
@@ -84,13 +85,13 @@ impl Reader<'_> {
     }
 
     fn list_of_any(&mut self) -> Result<ThinVec<Value>> {
-        self.list(Reader::any)
+        self.list(CborReader::any)
     }
 
     fn object(&mut self) -> Result<Map> {
         const GO: &str = "map[string]interface {}";
         match Major::of(self.peek()) {
-            Major::Map => self.down(Reader::map_of_any),
+            Major::Map => self.down(CborReader::map_of_any),
             Major::Unsigned | Major::Negative => {
                 let head = self.head()?;
                 number(head, None, || GO.to_owned()).map(|_| Map::new())
@@ -107,7 +108,7 @@ impl Reader<'_> {
     }
 
     fn map_of_any(&mut self) -> Result<Map> {
-        self.map(NullEntry::Value(Value::Null), "string", Reader::any)
+        self.map(NullEntry::Value(Value::Null), "string", CborReader::any)
     }
 
     /// A list, each element read by `read`.
@@ -134,7 +135,7 @@ impl Reader<'_> {
         mut read: impl FnMut(&mut Self) -> Result<Value>,
     ) -> Result<Map> {
         let mut items = self.items()?;
-        let mut entries = Entries { found: Vec::new(), limit: MANY, sorted: false };
+        let mut entries = MapEntries { found: Vec::new(), limit: MANY, sorted: false };
         let (mut first, mut key) = (None, CompactString::default());
         while let Some(index) = self.next(&mut items) {
             let text = self.key(key_type);
@@ -197,7 +198,7 @@ pub(super) enum NullEntry {
 }
 
 /// The whole number that a head says.
-pub(super) fn integer(head: Head) -> i128 {
+pub(super) fn integer(head: ItemHead) -> i128 {
     match head.major {
         Major::Negative => -1 - i128::from(head.argument),
         _ => head.argument.into(),
@@ -205,7 +206,7 @@ pub(super) fn integer(head: Head) -> i128 {
 }
 
 /// True, false, null, or a float.
-pub(super) fn simple(head: Head) -> Result<Value> {
+pub(super) fn simple(head: ItemHead) -> Result<Value> {
     match head.information {
         FALSE => Ok(Value::Bool(false)),
         TRUE => Ok(Value::Bool(true)),
@@ -217,7 +218,7 @@ pub(super) fn simple(head: Head) -> Result<Value> {
 }
 
 /// The entries of a map under way.
-struct Entries {
+struct MapEntries {
     found: Vec<(CompactString, usize, Value)>,
     /// At how many of them they are looked through: only different keys may take room.
     limit: usize,
@@ -225,7 +226,7 @@ struct Entries {
     sorted: bool,
 }
 
-impl Entries {
+impl MapEntries {
     fn add(&mut self, key: CompactString, index: usize, value: Value) {
         self.found.push((key, index, value));
         self.sorted = false;

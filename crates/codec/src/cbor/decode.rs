@@ -7,14 +7,14 @@ use super::Unknown;
 use super::any::{NullEntry, integer, simple};
 use super::error::{Error, Major, Result, TypeError};
 use super::fields::in_field;
-use super::head::{FALSE, Head, TRUE};
-use super::reader::Reader;
+use super::head::{FALSE, ItemHead, TRUE};
+use super::reader::CborReader;
 use crate::field_slots::FieldSlots;
 use crate::json::{Frame, Step, is_zero, zero};
 
 /// An object that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decoded {
+pub struct DecodedCbor {
     /// The object.
     pub value: Value,
     /// A field that is not known, where that was asked for: the first one of the first map that has one.
@@ -28,23 +28,23 @@ pub fn decode(
     input: &[u8],
     schema: Schema<'_>,
     fields: Unknown,
-) -> std::result::Result<Decoded, Error> {
+) -> std::result::Result<DecodedCbor, Error> {
     if fields == Unknown::Report {
         match read(input, schema, true) {
-            Ok(value) => return Ok(Decoded { value, strict: None }),
+            Ok(value) => return Ok(DecodedCbor { value, strict: None }),
             Err(error) if !matches!(*error, Error::UnknownField(_)) => return Err(*error),
             Err(unknown) => {
                 let value = read(input, schema, false).map_err(|error| *error)?;
-                return Ok(Decoded { value, strict: Some(*unknown) });
+                return Ok(DecodedCbor { value, strict: Some(*unknown) });
             }
         }
     }
     let value = read(input, schema, false).map_err(|error| *error)?;
-    Ok(Decoded { value, strict: None })
+    Ok(DecodedCbor { value, strict: None })
 }
 
 fn read(input: &[u8], schema: Schema<'_>, strict: bool) -> Result<Value> {
-    let mut reader = Reader::new(input, strict)?;
+    let mut reader = CborReader::new(input, strict)?;
     let value = reader.value(schema, &Frame::ROOT)?;
     match reader.document {
         Some(error) => Err(error),
@@ -53,7 +53,7 @@ fn read(input: &[u8], schema: Schema<'_>, strict: bool) -> Result<Value> {
     }
 }
 
-impl Reader<'_> {
+impl CborReader<'_> {
     /// The next item as a value of a type. `Null` stands for the type's zero value.
     pub(super) fn value(&mut self, schema: Schema<'_>, frame: &Frame<'_>) -> Result<Value> {
         match schema.ty() {
@@ -159,7 +159,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A type with a reader of its own in Go, which reads the object or list form anew, and strictly.
+    /// A type with a reader of its own in Go, which reads the object or list form again, and strictly.
     fn union(
         &mut self,
         schema: Schema<'_>,
@@ -187,7 +187,7 @@ impl Reader<'_> {
 
 /// A whole number as a value of a type.
 pub(super) fn number(
-    head: Head,
+    head: ItemHead,
     scalar: Option<Scalar>,
     go: impl FnOnce() -> String,
 ) -> Result<Value> {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::error::{Error, Major, Result};
-use super::head::{FALSE, Head, NULL, TRUE};
-use super::reader::Reader;
+use super::head::{FALSE, ItemHead, NULL, TRUE};
+use super::reader::CborReader;
 use super::{any, float};
 use crate::json;
 
@@ -17,14 +17,14 @@ use crate::json;
 /// ```
 pub fn diagnose(input: &[u8]) -> std::result::Result<String, Error> {
     let mut out = String::with_capacity(input.len() * 2);
-    let read = Reader::new(input, false).and_then(|mut reader| reader.notation(&mut out));
+    let read = CborReader::new(input, false).and_then(|mut reader| reader.notation(&mut out));
     read.map(|()| out).map_err(|error| *error)
 }
 
-impl Reader<'_> {
+impl CborReader<'_> {
     fn notation(&mut self, out: &mut String) -> Result<()> {
         let mut look = self.rest;
-        let head = Head::read(&mut look)?;
+        let head = ItemHead::read(&mut look)?;
         match head.major {
             Major::Unsigned | Major::Negative => _ = write!(out, "{}", any::integer(self.head()?)),
             Major::Bytes | Major::Text if head.is_indefinite() => return self.chunks(head, out),
@@ -43,7 +43,7 @@ impl Reader<'_> {
     }
 
     /// A string in chunks.
-    fn chunks(&mut self, head: Head, out: &mut String) -> Result<()> {
+    fn chunks(&mut self, head: ItemHead, out: &mut String) -> Result<()> {
         self.head()?;
         if self.peek() == super::head::BREAK {
             self.head()?;
@@ -119,7 +119,7 @@ fn quoted(bytes: &[u8], quote: char, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn simple(head: Head, out: &mut String) {
+fn simple(head: ItemHead, out: &mut String) {
     match (head.information, float::of_head(head)) {
         (_, Some(float)) => number(float, out),
         (FALSE, _) => out.push_str("false"),

@@ -4,7 +4,7 @@ use kevel_api::schema::{Field, FieldFlags, MAX_FIELDS, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 
 use super::float;
-use super::head::Head;
+use super::head::ItemHead;
 use crate::{base64, json};
 
 const UNSIGNED: u8 = 0;
@@ -50,8 +50,8 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
         Value::Null => out.push(NULL),
         Value::Bool(true) => out.push(TRUE),
         Value::Bool(false) => out.push(FALSE),
-        Value::Int(int) if *int < 0 => Head::write(NEGATIVE, !int.cast_unsigned(), out),
-        Value::Int(int) => Head::write(UNSIGNED, int.cast_unsigned(), out),
+        Value::Int(int) if *int < 0 => ItemHead::write(NEGATIVE, !int.cast_unsigned(), out),
+        Value::Int(int) => ItemHead::write(UNSIGNED, int.cast_unsigned(), out),
         Value::Float(float) => float::write(*float, out),
         Value::String(text) => write_string(text.as_bytes(), out),
         Value::List(items) => write_list(items, out, encode_any),
@@ -66,16 +66,16 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
 
 /// Appends what stands before so many elements of a list.
 pub fn encode_array_head(elements: usize, out: &mut Vec<u8>) {
-    Head::write(ARRAY, elements as u64, out);
+    ItemHead::write(ARRAY, elements as u64, out);
 }
 
 /// Appends what stands before so many entries of a map.
 pub fn encode_map_head(entries: usize, out: &mut Vec<u8>) {
-    Head::write(MAP, entries as u64, out);
+    ItemHead::write(MAP, entries as u64, out);
 }
 
 fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
-    Head::write(BYTES, bytes.len() as u64, out);
+    ItemHead::write(BYTES, bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -172,7 +172,9 @@ fn write_zero(schema: Schema<'_>, out: &mut Vec<u8>) {
         Type::Scalar(scalar) => match scalar {
             Scalar::String => write_string(b"", out),
             Scalar::Bool => out.push(FALSE),
-            Scalar::Int32 | Scalar::Int64 | Scalar::IntOrString => Head::write(UNSIGNED, 0, out),
+            Scalar::Int32 | Scalar::Int64 | Scalar::IntOrString => {
+                ItemHead::write(UNSIGNED, 0, out)
+            }
             Scalar::Double => float::write(0.0, out),
             Scalar::Quantity => write_string(b"0", out),
             Scalar::Duration => write_string(b"0s", out),

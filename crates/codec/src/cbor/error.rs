@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, in the reference's words.
+//! Errors of CBOR's reader, in the reference's words.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ pub enum Major {
     Bytes,
     /// UTF-8.
     Text,
-    /// Items in order.
+    /// ItemCount in order.
     Array,
-    /// Items by key.
+    /// ItemCount by key.
     Map,
     /// An item with a number before it.
     Tag,
@@ -59,7 +59,7 @@ impl fmt::Display for Major {
     }
 }
 
-/// Why bytes are not the value they should be; prints as the reference puts it.
+/// Error about bytes that are not the value they should be; prints as the reference puts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Nothing at all.
@@ -68,9 +68,9 @@ pub enum Error {
     UnexpectedEof,
     /// Other items behind the one.
     ExtraneousData {
-        /// How many bytes.
+        /// Number of bytes.
         bytes: usize,
-        /// Where they begin.
+        /// Their first byte's index.
         index: usize,
     },
     /// A first byte that is reserved.
@@ -95,7 +95,7 @@ pub enum Error {
     IndefiniteChunk(Major),
     /// A length of more than 63 bits.
     LengthOverflow {
-        /// What is so long.
+        /// Type of the item that is too long.
         major: Major,
         /// The length.
         length: u64,
@@ -120,9 +120,9 @@ pub enum Error {
     TagContent {
         /// The tag.
         tag: u64,
-        /// What it must have.
+        /// The content that the tag must have.
         expected: &'static str,
-        /// What it has.
+        /// Type of its content.
         found: Major,
     },
     /// A text string that is not UTF-8.
@@ -153,7 +153,7 @@ pub struct TypeError {
     pub go: String,
     /// The outermost field around the value, if there is one: `v1.Pod.spec`.
     pub field: Option<String>,
-    /// What else there is to say.
+    /// A remark behind the message.
     pub note: Option<String>,
 }
 

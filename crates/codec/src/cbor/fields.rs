@@ -8,10 +8,10 @@ use kevel_api::value::Value;
 
 use super::any::integer;
 use super::error::{Error, Major, Result, TypeError};
-use super::reader::{Reader, keep_first};
+use super::reader::{CborReader, keep_first};
 use crate::protobuf;
 
-impl<'i> Reader<'i> {
+impl<'i> CborReader<'i> {
     /// Reads a map as a struct: `position` finds the field of a name, below 64, and `field` reads its value.
     pub(super) fn fields(
         &mut self,

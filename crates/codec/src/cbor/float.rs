@@ -1,9 +1,9 @@
 //! Floats of two, four and eight bytes.
 
-use super::head::{DOUBLE, HALF, Head, SINGLE};
+use super::head::{DOUBLE, HALF, ItemHead, SINGLE};
 
 /// The float that a head of such information says.
-pub(super) fn of_head(head: Head) -> Option<f64> {
+pub(super) fn of_head(head: ItemHead) -> Option<f64> {
     match head.information {
         HALF => Some(from_half(head.argument as u16)),
         SINGLE => Some(f32::from_bits(head.argument as u32).into()),

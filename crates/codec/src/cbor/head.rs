@@ -16,14 +16,14 @@ pub(super) const DOUBLE: u8 = 27;
 
 /// The head of an item.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct ItemHead {
     pub major: Major,
     pub information: u8,
     /// The number that it says: a value, a length, a tag. Floats have their bits here.
     pub argument: u64,
 }
 
-impl Head {
+impl ItemHead {
     /// Whether the length is not told.
     pub(super) fn is_indefinite(self) -> bool {
         self.information == INDEFINITE
@@ -43,7 +43,7 @@ impl Head {
             27 => u64::from_be_bytes(take(input)?),
             _ => return Err(Error::InvalidInformation { information, major }.into()),
         };
-        Ok(Head { major, information, argument })
+        Ok(ItemHead { major, information, argument })
     }
 
     /// Appends the shortest head of a number.

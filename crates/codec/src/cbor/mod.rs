@@ -34,7 +34,7 @@ mod time;
 mod type_meta;
 mod well_formed;
 
-pub use decode::{Decoded, decode};
+pub use decode::{DecodedCbor, decode};
 pub use diagnose::diagnose;
 pub use encode::{encode, encode_any, encode_array_head, encode_map_head};
 pub use error::{Error, Major, TypeError};
@@ -49,13 +49,13 @@ use crate::json::{MAX_DEPTH, Unknown};
 /// with it.
 pub const SELF_DESCRIBED: &[u8; 3] = b"\xd9\xd9\xf7";
 
-/// How deep lists, maps and tags may be nested that are not read into a tree, as in the reference.
+/// Deepest nesting of lists, maps and tags that are not read into a tree, as in the reference.
 const MAX_NESTING: usize = 10_000;
 
-/// How many entries a map may have: more than fit into a request.
+/// Most entries of a map: more than fit into a request.
 const MAX_PAIRS: u64 = 2_097_152;
 
-/// How many elements a list may have: as many as the reference's library counts to.
+/// Most elements of a list: as many as the reference's library counts to.
 const MAX_ELEMENTS: u64 = 2_147_483_647;
 
 /// Tags that mean something.

@@ -7,14 +7,14 @@
 use kevel_api::value::Value;
 
 use super::error::{Error, Major, Result};
-use super::head::{BREAK, Head};
+use super::head::{BREAK, ItemHead};
 use super::string::LaterEncoding;
 use super::{MAX_DEPTH, tag, well_formed};
 
-pub(super) struct Reader<'i> {
-    /// What has not been read.
+pub(super) struct CborReader<'i> {
+    /// Bytes that have not been read.
     pub rest: &'i [u8],
-    /// What byte strings become where a text is wanted, by the innermost tag that says so.
+    /// Encoding of byte strings as text, by the innermost tag that says so.
     pub later: Option<LaterEncoding>,
     /// Whether a field that is not known is an error.
     pub strict: bool,
@@ -23,28 +23,28 @@ pub(super) struct Reader<'i> {
     /// Fields of the structs under way, the innermost last.
     pub values: Vec<Value>,
     depth: usize,
-    /// How many more elements and entries there may be.
+    /// Number of elements and entries that may still come.
     room: usize,
 }
 
-/// How many elements and entries lists and maps may have together: a byte can make one that takes twenty-four. (Objects
+/// Most elements and entries of all lists and maps together: a byte can make one that takes twenty-four. (Objects
 /// that people make have a hundredth of it, and requests are refused with fewer.)
 const MAX_VALUES: usize = 1 << 20;
 
 /// A list or map under way.
 #[derive(Debug)]
-pub(super) struct Items {
-    /// How many items or pairs are left; `None` up to a break.
+pub(super) struct ItemCount {
+    /// Number of items or pairs that are left; `None` up to a break.
     left: Option<u64>,
-    /// How many have been begun.
+    /// Number of those that have been begun.
     begun: usize,
 }
 
-impl<'i> Reader<'i> {
+impl<'i> CborReader<'i> {
     /// A reader of bytes that are one item and nothing else.
     pub fn new(input: &'i [u8], strict: bool) -> Result<Self> {
         well_formed::check(input)?;
-        Ok(Reader {
+        Ok(CborReader {
             rest: input,
             later: None,
             strict,
@@ -77,8 +77,8 @@ impl<'i> Reader<'i> {
         matches!(self.peek(), 0xf6 | 0xf7)
     }
 
-    pub fn head(&mut self) -> Result<Head> {
-        Head::read(&mut self.rest)
+    pub fn head(&mut self) -> Result<ItemHead> {
+        ItemHead::read(&mut self.rest)
     }
 
     /// Passes the next item.
@@ -97,7 +97,7 @@ impl<'i> Reader<'i> {
     pub fn pass_self_described(&mut self) -> Result<()> {
         let mut rest = self.rest;
         while rest.first().is_some_and(|byte| Major::of(*byte) == Major::Tag) {
-            if Head::read(&mut rest)?.argument != tag::SELF_DESCRIBED {
+            if ItemHead::read(&mut rest)?.argument != tag::SELF_DESCRIBED {
                 break;
             }
             self.rest = rest;
@@ -109,7 +109,7 @@ impl<'i> Reader<'i> {
     pub fn check_tags(&mut self) -> Result<()> {
         let mut rest = self.rest;
         while rest.first().is_some_and(|byte| Major::of(*byte) == Major::Tag) {
-            let tag = Head::read(&mut rest)?.argument;
+            let tag = ItemHead::read(&mut rest)?.argument;
             let next = rest.first().copied().unwrap_or(BREAK);
             if let Some(expected) = expected_content(tag, next) {
                 self.skip()?;
@@ -157,13 +157,13 @@ impl<'i> Reader<'i> {
     }
 
     /// Begins a list or map.
-    pub fn items(&mut self) -> Result<Items> {
+    pub fn items(&mut self) -> Result<ItemCount> {
         let head = self.head()?;
-        Ok(Items { left: (!head.is_indefinite()).then_some(head.argument), begun: 0 })
+        Ok(ItemCount { left: (!head.is_indefinite()).then_some(head.argument), begun: 0 })
     }
 
     /// The place of the next item or pair of a list or map, if there is one.
-    pub fn next(&mut self, items: &mut Items) -> Option<usize> {
+    pub fn next(&mut self, items: &mut ItemCount) -> Option<usize> {
         match &mut items.left {
             Some(0) => return None,
             Some(left) => *left -= 1,
@@ -179,7 +179,7 @@ impl<'i> Reader<'i> {
     }
 
     /// Passes the rest of a map.
-    pub fn skip_pairs(&mut self, items: &mut Items) -> Result<()> {
+    pub fn skip_pairs(&mut self, items: &mut ItemCount) -> Result<()> {
         while self.next(items).is_some() {
             self.skip()?;
             self.skip()?;
@@ -188,7 +188,7 @@ impl<'i> Reader<'i> {
     }
 }
 
-/// What a tag must have behind it, if the item that begins with `next` is not that.
+/// The content that a tag must have, if the item that begins with `next` is not that.
 fn expected_content(tag: u64, next: u8) -> Option<&'static str> {
     let major = Major::of(next);
     match tag {

@@ -12,13 +12,13 @@ use kevel_api::value::Value;
 use super::any::{integer, read_any, simple};
 use super::decode::number;
 use super::error::{Error, Major, Result, TypeError};
-use super::reader::{Reader, keep_first};
+use super::reader::{CborReader, keep_first};
 use crate::{base64, json};
 
 /// The one byte that null is.
 const NULL: &[u8] = b"\xf6";
 
-impl Reader<'_> {
+impl CborReader<'_> {
     /// A value whose type reads itself, normalised to what it writes back.
     pub(super) fn own_reader(&mut self, scalar: Scalar) -> Result<Value> {
         self.pass_self_described()?;
@@ -119,7 +119,7 @@ impl Reader<'_> {
         let (mut bytes, mut first) = (Vec::new(), None);
         let mut items = self.items()?;
         while self.next(&mut items).is_some() {
-            let byte = self.tagged(Reader::byte);
+            let byte = self.tagged(CborReader::byte);
             bytes.extend(keep_first(&mut first, byte));
         }
         first.map_or_else(|| Ok(Value::String(base64::encode(&bytes))), Err)
@@ -224,7 +224,7 @@ fn duration(raw: &[u8]) -> Result<Value> {
     accept(text.parse::<Duration>().map(|duration| duration.to_string()))
 }
 
-/// What a type's own reader made of its text.
+/// Result of a type's own reader of its text.
 fn accept<T: Into<CompactString>, E: Display>(read: std::result::Result<T, E>) -> Result<Value> {
     read.map(|text| Value::String(text.into())).map_err(|error| invalid(&error))
 }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use compact_str::CompactString;
 
 use super::error::{Error, Major, Result};
-use super::reader::Reader;
+use super::reader::CborReader;
 use super::tag;
 use crate::{base64, protobuf};
 
-/// What byte strings become where a text is wanted.
+/// Encoding of byte strings where a text is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaterEncoding {
     Base64Url,
@@ -40,7 +40,7 @@ impl LaterEncoding {
     }
 }
 
-impl<'i> Reader<'i> {
+impl<'i> CborReader<'i> {
     /// The text of a string of either type. Bytes that are not UTF-8 are replaced, as Go prints them.
     pub(super) fn text(&mut self) -> Result<CompactString> {
         if Major::of(self.peek()) == Major::Text {

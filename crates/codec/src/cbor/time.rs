@@ -5,11 +5,11 @@ use kevel_api::time::{NanoTime, UnprintableTime};
 
 use super::any::integer;
 use super::error::{Error, Major, Result, TypeError};
-use super::reader::Reader;
+use super::reader::CborReader;
 use super::{float, tag};
 use crate::protobuf;
 
-impl Reader<'_> {
+impl CborReader<'_> {
     /// The time behind a tag whose content is of a type that it can have.
     pub(super) fn time(&mut self, tag: u64) -> Result<CompactString> {
         let time = if tag == tag::TEXT_TIME { self.text_time()? } else { self.epoch_time()? };

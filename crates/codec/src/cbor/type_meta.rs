@@ -4,10 +4,10 @@ use super::any::simple;
 use super::decode::number;
 use super::error::{Error, Major, Result, TypeError};
 use super::fields::in_field;
-use super::reader::Reader;
+use super::reader::CborReader;
 use crate::json::TypeMeta;
 
-/// What the reference reads the two into.
+/// Go package of the struct that the reference reads the two into.
 const PACKAGE: &str = "v1";
 const STRUCT: &str = "TypeMeta";
 const FIELDS: [&str; 2] = ["apiVersion", "kind"];
@@ -22,12 +22,12 @@ const FIELDS: [&str; 2] = ["apiVersion", "kind"];
 /// ```
 pub fn type_meta(input: &[u8]) -> std::result::Result<TypeMeta, Error> {
     let mut meta = TypeMeta::default();
-    let read = Reader::new(input, false)
+    let read = CborReader::new(input, false)
         .and_then(|mut reader| reader.tagged(|reader| reader.type_meta(&mut meta)));
     read.map(|()| meta).map_err(|error| *error)
 }
 
-impl Reader<'_> {
+impl CborReader<'_> {
     fn type_meta(&mut self, meta: &mut TypeMeta) -> Result<()> {
         let go = || format!("{PACKAGE}.{STRUCT}");
         match Major::of(self.peek()) {

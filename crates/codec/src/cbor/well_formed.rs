@@ -1,7 +1,7 @@
 //! Whether bytes are one data item at all. It is asked before any of it is read: what is not well-formed is told so first.
 
 use super::error::{Error, Major, Result};
-use super::head::{BREAK, Head, INDEFINITE};
+use super::head::{BREAK, INDEFINITE, ItemHead};
 use super::{MAX_ELEMENTS, MAX_NESTING, MAX_PAIRS, float, tag};
 
 /// Checks that the input is one item and nothing else.
@@ -30,30 +30,30 @@ pub fn first_item(input: &[u8]) -> std::result::Result<(&[u8], &[u8]), Error> {
 }
 
 /// A list, map or string that has not ended.
-struct Open {
+struct OpenItem {
     major: Major,
-    /// How many items are to come; `None` up to a break.
+    /// Number of items to come; `None` up to a break.
     left: Option<u64>,
-    /// How many have come, where that is not told before.
+    /// Number of items that have come, where that is not told before.
     seen: u64,
     depth: usize,
 }
 
 /// Moves the input behind the next item. Nesting costs no stack.
 pub(super) fn skip(input: &mut &[u8]) -> Result<()> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenItem> = Vec::new();
     loop {
         kevel_compute::charge(1);
         match item(input, open.last())? {
             Some(inner) => open.push(inner),
-            None => open.last_mut().map_or(Ok(()), Open::count)?,
+            None => open.last_mut().map_or(Ok(()), OpenItem::count)?,
         }
         while let Some(last) = open.last_mut() {
             if !last.ends(input)? {
                 break;
             }
             open.pop();
-            open.last_mut().map_or(Ok(()), Open::count)?;
+            open.last_mut().map_or(Ok(()), OpenItem::count)?;
         }
         if open.is_empty() {
             return Ok(());
@@ -62,9 +62,9 @@ pub(super) fn skip(input: &mut &[u8]) -> Result<()> {
 }
 
 /// Passes an item, or the beginning of one that has items inside.
-fn item(input: &mut &[u8], outer: Option<&Open>) -> Result<Option<Open>> {
+fn item(input: &mut &[u8], outer: Option<&OpenItem>) -> Result<Option<OpenItem>> {
     let mut depth = outer.map_or(0, |outer| outer.depth);
-    if let Some(Open { major: string @ (Major::Bytes | Major::Text), .. }) = outer {
+    if let Some(OpenItem { major: string @ (Major::Bytes | Major::Text), .. }) = outer {
         check_chunk(input, *string)?;
     }
     let mut head = head(input)?;
@@ -81,10 +81,10 @@ fn item(input: &mut &[u8], outer: Option<&Open>) -> Result<Option<Open>> {
         }
         _ => return Ok(None),
     };
-    Ok(Some(Open { major: head.major, left, seen: 0, depth }))
+    Ok(Some(OpenItem { major: head.major, left, seen: 0, depth }))
 }
 
-impl Open {
+impl OpenItem {
     /// Whether there are no more items; a break is passed.
     fn ends(&self, input: &mut &[u8]) -> Result<bool> {
         if let Some(left) = self.left {
@@ -119,9 +119,9 @@ impl Open {
 }
 
 /// A head with what can be wrong with it by itself.
-fn head(input: &mut &[u8]) -> Result<Head> {
-    let head = Head::read(input)?;
-    let Head { major, information, argument } = head;
+fn head(input: &mut &[u8]) -> Result<ItemHead> {
+    let head = ItemHead::read(input)?;
+    let ItemHead { major, information, argument } = head;
     match major {
         Major::Other if information == 24 && argument < 32 => {
             Err(Error::InvalidSimpleValue(argument).into())
@@ -140,7 +140,7 @@ fn head(input: &mut &[u8]) -> Result<Head> {
 }
 
 /// The head behind tags.
-fn tagged(input: &mut &[u8], mut tagged: Head, depth: &mut usize) -> Result<Head> {
+fn tagged(input: &mut &[u8], mut tagged: ItemHead, depth: &mut usize) -> Result<ItemHead> {
     loop {
         let &next = input.first().ok_or(Error::UnexpectedEof)?;
         if tag::BIG_NUMBERS.contains(&tagged.argument) {
@@ -168,14 +168,14 @@ fn check_chunk(input: &[u8], string: Major) -> Result<()> {
     }
 }
 
-fn string(input: &mut &[u8], head: Head) -> Result<()> {
+fn string(input: &mut &[u8], head: ItemHead) -> Result<()> {
     let rest = input.get(length(head)?..).ok_or(Error::UnexpectedEof)?;
     *input = rest;
     Ok(())
 }
 
-/// How many items a list or map has.
-fn items(head: Head) -> Result<u64> {
+/// Number of items of a list or map.
+fn items(head: ItemHead) -> Result<u64> {
     length(head)?;
     match head.major {
         Major::Map if head.argument > MAX_PAIRS => Err(Error::TooManyPairs.into()),
@@ -185,8 +185,8 @@ fn items(head: Head) -> Result<u64> {
     }
 }
 
-fn length(head: Head) -> Result<usize> {
-    let Head { major, argument: length, .. } = head;
+fn length(head: ItemHead) -> Result<usize> {
+    let ItemHead { major, argument: length, .. } = head;
     let error = || Error::LengthOverflow { major, length };
     Ok(i64::try_from(length)
         .ok()

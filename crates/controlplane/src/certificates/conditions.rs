@@ -33,7 +33,7 @@ pub fn keep_approvals(request: &mut Value, old: &Value) {
 }
 
 /// Writes down when conditions came about, where that is not said.
-pub fn stamp(request: &mut Value, old: &Value, now: Time) {
+pub(crate) fn stamp(request: &mut Value, old: &Value, now: Time) {
     let now = now.to_string();
     let kind = |condition: &Value| {
         let text = |field| condition.str_at(&[field]).to_owned();

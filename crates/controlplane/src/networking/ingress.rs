@@ -10,8 +10,7 @@ use super::typed_reference;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::service::strategy::load_balancer_warnings;
-use crate::validation::Field;
+use crate::validation::{Field, load_balancer_warnings};
 
 /// Ingresses.
 pub static KIND: Kind = Kind {

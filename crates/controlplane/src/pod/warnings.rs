@@ -96,7 +96,7 @@ pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 /// Warnings about the status of a pod.
-pub fn status(pod: &Value) -> Vec<String> {
+pub(crate) fn status(pod: &Value) -> Vec<String> {
     let mut warnings = WarningList::default();
     validation::errors(pod, |pod| {
         for list in ["podIPs", "hostIPs"] {

@@ -14,7 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
-use crate::validation::errors;
+use crate::validation::load_balancer_warnings;
 
 /// Services.
 pub static KIND: Kind = Kind {
@@ -94,17 +94,6 @@ fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
         status.insert("loadBalancer", Map::new().into());
     }
     drop_internal_traffic_policy(object);
-}
-
-/// Warnings about the addresses of a load balancer, of a Service or an Ingress.
-pub fn load_balancer_warnings(object: &Value) -> Vec<String> {
-    let mut warnings = WarningList::default();
-    errors(object, |object| {
-        for ingress in object.down("status.loadBalancer").at("ingress").items() {
-            warnings.extend(ip_warnings(&ingress.path(), ingress.at("ip").str()));
-        }
-    });
-    warnings.into_said()
 }
 
 fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {

@@ -191,7 +191,7 @@ async fn continue_token_excludes_any_resource_version() {
 }
 
 #[tokio::test]
-async fn resource_version_of_a_new_object_counts_if_it_is_a_number() {
+async fn resource_version_of_a_new_object_counts_as_a_number() {
     let server = server().await;
     let leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
     let object = |kind: &str, name: &str, version: &str| {

@@ -67,7 +67,7 @@ async fn object_too_large_is_stored_without_managed_fields() {
 }
 
 #[tokio::test]
-async fn service_too_large_keeps_its_cluster_ip_without_managed_fields() {
+async fn service_too_large_keeps_cluster_ip() {
     let server = small_store().await;
     let services = "/api/v1/namespaces/ns/services";
     let service = |name: &str, ip: &str| {

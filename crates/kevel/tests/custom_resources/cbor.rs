@@ -25,7 +25,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// What it says, in CBOR.
+    /// Its body, in CBOR.
     fn cbor(&self) -> Value {
         assert_eq!(self.media, CBOR, "{self}");
         assert!(self.body.starts_with(cbor::SELF_DESCRIBED), "{self}");
@@ -162,7 +162,7 @@ async fn built_in_objects_are_written_and_read_in_cbor() {
     let mut object = made.cbor();
     assert_eq!(object["data"], json!({"k": "v"}));
     assert_eq!(object["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:k"], json!({}));
-    // Whoever asks for JSON sees the same object.
+    // As JSON it is the same object.
     let get = format!("GET {path}/a");
     let plain = ask(&cluster, &get, ["", "application/json"], Vec::new()).await;
     assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap(), object);

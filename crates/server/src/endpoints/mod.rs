@@ -157,11 +157,13 @@ impl Endpoints {
     ) -> Response {
         let routed = route::check(resource, &request.info, &request.parts.method);
         let routed = routed.and_then(|sub| {
-            // What a patch is written in counts before what is accepted.
-            if request.info.verb == Verb::Patch {
+            let role = sub.map(|sub| &sub.role);
+            let connects = matches!(role, Some(SubresourceKind::Connecter(_)));
+            // The format of a patch counts before that of its answer. A proxied request is no patch of an object.
+            if request.info.verb == Verb::Patch && !connects {
                 patch::check(resource, &request)?;
             }
-            Ok((sub, accept(resource, sub.map(|s| &s.role), &request)?))
+            Ok((sub, accept(resource, role, &request)?))
         });
         // Without a route there is no warning of a deprecated version.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
