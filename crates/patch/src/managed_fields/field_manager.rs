@@ -27,7 +27,8 @@ use crate::{from_unstructured, unstructured_but_fields};
 ///     others: &(),
 /// };
 /// let mut object = decode(br#"{"data":{"a":"1"}}"#, manager.schema, Unknown::Ignore)?.value;
-/// manager.update(None, &mut object, "kubectl-create", Time::now(&kevel_clock::Clock::system()));
+/// let now: Time = "2026-11-18T00:00:00Z".parse().unwrap();
+/// manager.update(None, &mut object, "kubectl-create", now);
 /// let entry = &object.at(&["metadata", "managedFields"]).unwrap().as_list().unwrap()[0];
 /// let fields = entry.at(&["fieldsV1"]).unwrap();
 /// assert_eq!(*fields, Value::Raw(r#"{"f:data":{".":{},"f:a":{}}}"#.into()));
