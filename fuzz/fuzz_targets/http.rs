@@ -9,7 +9,7 @@ use kevel_fuzz::api::{Api, request};
 use kevel_server::body::Body;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::negotiate::{self, Offer};
+use kevel_server::negotiate::{self, Cbor, Offer};
 use kevel_server::query::unescape;
 use kevel_server::request::Request;
 use kevel_server::request_info::RequestInfo;
@@ -74,13 +74,16 @@ fn negotiated(request: &Request) {
         String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
     };
     let accept = text(http::header::ACCEPT);
-    let objects = [false, true].map(|protobuf| Offer::Objects { protobuf });
-    for offer in objects.into_iter().chain([Offer::Documents]) {
+    let objects =
+        [false, true].map(|on| Offer::Objects { protobuf: on, table: on, cbor: Cbor(on) });
+    for offer in objects.into_iter().chain([false, true].map(|on| Offer::Documents(Cbor(on)))) {
         let chosen = negotiate::accept(&accept, false, offer).ok();
         assert_eq!(negotiate::accept(&accept, false, offer).ok(), chosen);
     }
-    if let Ok(media) = negotiate::body(&text(http::header::CONTENT_TYPE)) {
-        assert_eq!(negotiate::body(media.name()).ok(), Some(media));
+    for cbor in [false, true].map(Cbor) {
+        if let Ok(media) = negotiate::body(&text(http::header::CONTENT_TYPE), cbor) {
+            assert_eq!(negotiate::body(media.name(), cbor).ok(), Some(media));
+        }
     }
 }
 
