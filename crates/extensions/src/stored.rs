@@ -1,4 +1,4 @@
-//! How custom objects are kept: as JSON or CBOR, in the version that is the storage version at the time.
+//! Stored form of custom objects: JSON or CBOR, in the storage version of the time.
 
 use std::sync::Arc;
 

@@ -60,12 +60,12 @@ const CBOR_STREAM: &str = "application/cbor-seq";
 pub struct Cbor(pub bool);
 
 impl Cbor {
-    /// What bodies may be written in, and answers but for lists and watches, as error messages list it.
+    /// Media types of bodies and of answers other than lists and watches, in the order of error messages.
     pub fn body_types(self) -> &'static [&'static str] {
         if self.0 { &[JSON, YAML, PROTOBUF, CBOR] } else { &[JSON, YAML, PROTOBUF] }
     }
 
-    /// What lists and watches may be written in.
+    /// Media types of lists and watches.
     pub fn list_types(self) -> &'static [&'static str] {
         match self.0 {
             true => &[JSON, YAML, PROTOBUF, CBOR, JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
@@ -73,7 +73,7 @@ impl Cbor {
         }
     }
 
-    /// What watches may be written in.
+    /// Media types of watches.
     pub fn stream_types(self) -> &'static [&'static str] {
         match self.0 {
             true => &[JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],

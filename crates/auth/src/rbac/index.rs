@@ -1,8 +1,8 @@
 //! Who has which rules where, as decisions read it.
 //!
-//! Who is bound and what the roles say are apart: a role is replaced without a look at those who have it, and a binding
-//! without a look at rules. What both come to is worked out for a user or group when they ask, and kept until one of
-//! the roles within reach changes.
+//! Bindings and the rules of roles are apart: a role is replaced without a look at its subjects, and a binding without a
+//! look at rules. The roles that a user or group has are worked out at its first request, and kept until a role within
+//! reach changes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
@@ -26,7 +26,7 @@ pub(super) struct Index {
     pub namespaces: HashMap<Arc<str>, Scope>,
 }
 
-/// Those of one namespace, or of the whole cluster.
+/// Roles and bindings of one namespace, or of the whole cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub roles: Arc<Roles>,
@@ -112,7 +112,7 @@ impl Grants {
         (!bindings.is_empty()).then(|| Grants { bindings, held: ArcSwapOption::empty() })
     }
 
-    /// What the bindings come to with the roles of a namespace and of the cluster.
+    /// The roles that the bindings name, found among the roles of a namespace and of the cluster.
     fn held(&self, own: Option<&Roles>, cluster: &Roles) -> Arc<HeldRoles> {
         let versions = (own.map_or(0, |own| own.version), cluster.version);
         if let Some(held) = &*self.held.load()
@@ -126,7 +126,7 @@ impl Grants {
     }
 }
 
-/// What one user or group has in one scope: each role once, whatever the number of bindings to it.
+/// Roles of one user or group in one scope: each role once, whatever the number of bindings to it.
 #[derive(Debug)]
 pub(super) struct HeldRoles {
     /// Of the namespace's roles, and of the cluster's.
@@ -142,7 +142,7 @@ pub(super) struct HeldRoles {
     coverage: OnceLock<Coverage>,
 }
 
-/// A role, and a binding to it. The role goes when it is replaced, even if nobody asks on its holder's behalf again.
+/// A role, and a binding to it. The role goes when it is replaced, even if its holder sends no further request.
 #[derive(Debug)]
 struct Grant {
     role: Weak<Role>,

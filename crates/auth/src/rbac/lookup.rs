@@ -23,7 +23,7 @@ pub(super) struct Lookup {
     /// The same, by group.
     groups: HashMap<Box<str>, Vec<RuleIndex>>,
     urls: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// Those with a path that ends with a star.
+    /// Rules with a path that ends with a star.
     url_patterns: Vec<RuleIndex>,
 }
 

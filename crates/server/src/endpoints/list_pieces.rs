@@ -225,7 +225,7 @@ impl Trees {
         encode(StatusCode::OK, &frame(items?), ty.map(TypeRef::schema), &self.accepted)
     }
 
-    /// What stands before and behind so many items.
+    /// Bytes before and behind a number of items.
     fn around(
         &self,
         frame: impl Fn(thin_vec::ThinVec<Value>) -> Value,

@@ -220,7 +220,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Those of a server with this clock.
+    /// Metrics of a server with this clock.
     pub fn with_clock(clock: Clock) -> Self {
         Metrics { clock, ..Metrics::default() }
     }

@@ -54,7 +54,7 @@ const CBOR: &str = "application/cbor";
 const CBOR_STREAM: &str = "application/cbor-seq";
 const APPLY_CBOR: &str = "application/apply-patch+cbor";
 const MEDIA: [&str; 4] = ["application/json", "application/yaml", PROTOBUF, CBOR];
-/// What documents about the API are written in, wherever they are.
+/// Media types of documents about the API.
 const DOCUMENTS: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
 const STREAMS: [&str; 3] = [
     "application/json;stream=watch",
