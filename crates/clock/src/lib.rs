@@ -11,7 +11,7 @@
 //!   budgets, deadlines of requests and of I/O, back-off, rates. A test's clock does not move it: a request must not
 //!   time out because a test advances the clock by an hour.
 //!
-//! `clippy.toml` forbids `SystemTime::now`, `SystemTime::elapsed` and `Instant::now` (also tokio's) everywhere else.
+//! `crates/clippy.toml` forbids `SystemTime::now`, `SystemTime::elapsed` and `Instant::now` (also tokio's) everywhere else.
 //!
 //! A reading of the operating system's clock costs one branch more than calling it directly.
 //!

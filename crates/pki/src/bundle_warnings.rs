@@ -1,7 +1,8 @@
 //! Warnings about CA bundles with certificates that cannot sign.
 
 use std::fmt::Display;
-use std::time::SystemTime;
+
+use kevel_clock::Clock;
 
 use super::verify::{Purpose, Roots};
 
@@ -22,7 +23,8 @@ pub fn warn_unable_to_sign(
         // A bundle that cannot be read is an error of its use.
         let _ = roots.add_pem(bundle.as_ref());
     }
-    let unable = roots.unable_to_sign(purpose, SystemTime::now());
+    // Handshakes go by real time, too.
+    let unable = roots.unable_to_sign(purpose, Clock::system().now());
     for (subject, rule) in unable.iter().take(MAX_NAMED) {
         tracing::warn!(
             bundle = %source,

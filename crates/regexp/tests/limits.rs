@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_regexp::{Code, Exhausted, MAX_LENGTH, MAX_SIZE, Regexp};
 
@@ -10,7 +10,7 @@ use kevel_regexp::{Code, Exhausted, MAX_LENGTH, MAX_SIZE, Regexp};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
+    let begun = kevel_clock::monotonic_now();
     let result = work();
     let took = begun.elapsed();
     assert!(took < PATIENCE, "{what:.40}: {took:?}");

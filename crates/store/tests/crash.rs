@@ -153,7 +153,11 @@ struct Dice(u64);
 
 impl Dice {
     fn new() -> Dice {
-        let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        let seed = kevel_clock::Clock::system()
+            .now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap()
+            .as_nanos();
         println!("seed {seed}");
         Dice(seed as u64 | 1)
     }

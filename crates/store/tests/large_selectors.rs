@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_api::selector::label::LabelSelector;
 use kevel_store::Engine;
@@ -66,7 +66,7 @@ async fn watched(selectors: Vec<LabelSelector>) -> Duration {
             seen.len()
         }));
     }
-    let started = Instant::now();
+    let started = kevel_clock::monotonic_now();
     for number in 0..WRITES {
         write(&engine, "ns", number).await;
         write(&engine, "other", number).await;

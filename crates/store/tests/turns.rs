@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use kevel_store::cache::{Caches, Decode, JsonDecode, KeyOrder, Resource, Wire};
@@ -24,8 +24,8 @@ struct Expensive(JsonDecode);
 
 impl Decode for Expensive {
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
-        let end = Instant::now() + COST;
-        while Instant::now() < end {
+        let end = kevel_clock::monotonic_now() + COST;
+        while kevel_clock::monotonic_now() < end {
             kevel_compute::charge(10);
         }
         self.0.decode(stored, revision)
@@ -56,12 +56,12 @@ fn longest_pause(work: impl Future<Output = ()>) -> Duration {
     let noted = longest.clone();
     runtime.block_on(async move {
         let heartbeat = tokio::spawn(async move {
-            let mut last = Instant::now();
+            let mut last = kevel_clock::monotonic_now();
             loop {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let pause = u64::try_from(last.elapsed().as_millis()).unwrap();
                 noted.fetch_max(pause, Ordering::Relaxed);
-                last = Instant::now();
+                last = kevel_clock::monotonic_now();
             }
         });
         work.await;

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Random, Session, hash, pattern, session, sockets, soon, tasks, translated, until};
 use kevel_streaming::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT, V5};
@@ -271,7 +271,7 @@ async fn a_rate_is_kept() {
     let rate = Rate::per_second(100_000);
     for (command, sent) in [("command=yes&command=60000", 0), ("command=hash", BYTES)] {
         let mut session = session(command, ALL, rate).await;
-        let begun = Instant::now();
+        let begun = kevel_clock::monotonic_now();
         let sent = vec![1; sent];
         soon(command, session.client.converse(&sent, |_| false)).await.unwrap();
         // Six samples of 10,000 bytes: the first at once, the last after half a second.
@@ -358,7 +358,7 @@ async fn a_client_that_says_nothing_for_hours_is_gone() {
     tokio::spawn(kevel_streaming::testing::serve(served));
     let target = "http://kubelet/exec/default/pod/c?command=hang&output=1".parse().unwrap();
     let options = Options { stdout: true, ..Options::default() };
-    let begun = tokio::time::Instant::now();
+    let begun = kevel_clock::timer_now();
     let ended = translate(far, V5, options, None, connect(kubelet, target)).await;
     assert_eq!(ended, Translated::ClientGone);
     let hours = begun.elapsed().as_secs() / 3600;

@@ -1,7 +1,7 @@
 //! Whether an extension server is available, and who is told.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -173,7 +173,7 @@ async fn readiness_waits_for_no_server_known_to_hang() {
     cluster.create_service(address).await;
     cluster.create_api_service(json!({"insecureSkipTLSVerify": true})).await;
     until(async || cluster.condition().await["reason"] == "FailedDiscoveryCheck").await;
-    let begun = Instant::now();
+    let begun = kevel_clock::monotonic_now();
     let cluster = cluster.restart().await;
     until(async || cluster.admin.get("/readyz").await.0 == 200).await;
     let took = begun.elapsed();

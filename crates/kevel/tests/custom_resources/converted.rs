@@ -1,7 +1,7 @@
 //! Objects that a webhook converts, many of them, again and again, and with a webhook that does not answer.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_test_support::{Cluster, until};
 use kube::ResourceExt as _;
@@ -67,7 +67,7 @@ async fn hung_webhook_leaves_converted_objects_served() {
     let before = [cluster.get(list).await, cluster.get(get).await];
     assert!(before.iter().all(|(code, _)| *code == 200), "{before:?}");
     webhook.hangs.store(true, Ordering::Relaxed);
-    let started = Instant::now();
+    let started = kevel_clock::monotonic_now();
     assert_eq!([cluster.get(list).await, cluster.get(get).await], before);
     let (code, events) = cluster.get(&watch).await;
     assert_eq!((code, events.matches("ADDED").count()), (200, 3), "{events}");
@@ -101,7 +101,7 @@ async fn watch_ends_in_time_while_conversion_hangs() {
     for from in ["", "0", &revision] {
         let options = "watch=1&timeoutSeconds=1&allowWatchBookmarks=true";
         let path = format!("/apis/example.com/v1/widgets?{options}&resourceVersion={from}");
-        let started = Instant::now();
+        let started = kevel_clock::monotonic_now();
         let (code, events) = cluster.get(&path).await;
         assert!(started.elapsed() < IN_TIME, "{path}");
         // Neither an event, nor a bookmark that says that it was sent.

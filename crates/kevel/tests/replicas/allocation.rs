@@ -34,7 +34,7 @@ async fn addresses_and_ports_are_given_once() {
         left: AtomicUsize::new(creations),
         ..Load::default()
     });
-    let started = std::time::Instant::now();
+    let started = kevel_clock::monotonic_now();
     let workers = (0..WORKERS).map(|worker| tokio::spawn(load.clone().work(worker)));
     for worker in workers.collect::<Vec<_>>() {
         worker.await.unwrap();

@@ -1,6 +1,6 @@
 //! What is written by one server goes for all of them: definitions, API services, policies.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_test_support::{PATIENCE, Replica, Replicas};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn until_all(
     (method, path, body): (&str, &str, &Value),
     wanted: impl Fn(u16, &Value) -> bool,
 ) -> Duration {
-    let started = Instant::now();
+    let started = kevel_clock::monotonic_now();
     let body = if body.is_null() { String::new() } else { body.to_string() };
     for server in servers {
         loop {

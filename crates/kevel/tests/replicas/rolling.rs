@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -77,7 +77,7 @@ async fn a_rolling_restart_fails_no_request_and_no_watch_begins_anew() {
         let watched = seen.watched.lock().unwrap();
         watched.values().map(|watched| made.difference(&watched.names).count()).collect()
     };
-    let started = Instant::now();
+    let started = kevel_clock::monotonic_now();
     while missed() != [0; WATCHERS] {
         let lists = seen.lists();
         assert!(

@@ -1,6 +1,6 @@
 //! `pods/exec` and `pods/attach`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_streaming::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT, V4, V5};
 use kevel_streaming::testing::client::{WebSocketCommand, spdy_command, websocket};
@@ -214,13 +214,13 @@ async fn no_connection_is_faster_than_it_may_be() {
     const AT_LEAST: Duration = Duration::from_millis(1_300);
     let node = start(&[&format!("--max-connection-bytes-per-sec={RATE}")]).await;
     let query = format!("stdout=1&command=yes&command={BYTES}");
-    let begun = Instant::now();
+    let begun = kevel_clock::monotonic_now();
     let (_, socket) = soon(websocket(node.connect().await, exec(&query), V5.name)).await.unwrap();
     let mut command = WebSocketCommand::new(socket, V5);
     soon(command.converse(b"", |_| false)).await.unwrap();
     assert_eq!(command.heard(STDOUT).len() as u64, BYTES);
     assert!(begun.elapsed() >= AT_LEAST, "{:?}", begun.elapsed());
-    let begun = Instant::now();
+    let begun = kevel_clock::monotonic_now();
     let options = Options { stdout: true, ..Options::default() };
     let mut spdy = soon(spdy_command(node.connect().await, exec(&query), options)).await.unwrap();
     let mut heard = Vec::new();

@@ -62,7 +62,8 @@ async fn conversion_webhooks_are_trusted_as_go_trusts_them() {
         let patch = json!({"spec": {"conversion": conversion(cell)}});
         cluster.ok("admin", &path, &patch.to_string()).await;
         // The definition is followed, not waited for: until then the row before answers.
-        let (start, port) = (std::time::Instant::now(), format!(":{}/", cell.peer.address.port()));
+        let (start, port) =
+            (kevel_clock::monotonic_now(), format!(":{}/", cell.peer.address.port()));
         let refusal = loop {
             let before = cell.peer.requests();
             let refusal = create().await;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{HeaderValue, Method};
 use tokio::io::AsyncWriteExt as _;
@@ -65,7 +65,7 @@ impl Scene {
 async fn median(client: &mut Client) -> Duration {
     let mut all = Vec::new();
     for _ in 0..51 {
-        let start = Instant::now();
+        let start = kevel_clock::monotonic_now();
         let answer = soon(client.get(MAP)).await.unwrap();
         assert_eq!(answer.status(), 200);
         soon(read(answer)).await.unwrap();

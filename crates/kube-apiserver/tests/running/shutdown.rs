@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use kevel_test_support::KmsPlugin;
@@ -71,7 +71,7 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
 
     seen.stopping.store(true, Ordering::SeqCst);
     server.terminate();
-    let told = Instant::now();
+    let told = kevel_clock::monotonic_now();
     for client in clients {
         soon(client).await.unwrap();
     }
@@ -119,7 +119,7 @@ async fn a_server_that_is_not_ready_stops_in_order() {
     let hook = client.get("/readyz/poststarthook/storage-readiness").await.unwrap();
     assert_eq!(hook.status(), 500, "it waits for the plug-in");
     server.terminate();
-    let told = Instant::now();
+    let told = kevel_clock::monotonic_now();
     let log = server.folder.path().join("log");
     let (status, _folder) = server.ended().await;
     let log = std::fs::read_to_string(log).unwrap();

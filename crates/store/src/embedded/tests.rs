@@ -81,7 +81,7 @@ async fn automatic_compaction_keeps_what_is_younger_than_an_interval() {
     let mut compactions = std::collections::BTreeSet::new();
     let compacting = async {
         while compactions.len() < 4 {
-            let before = std::time::Instant::now();
+            let before = kevel_clock::monotonic_now();
             last = store.update(b"/a", "1".into(), last, None).await.unwrap();
             begun.insert(last, before);
             let compacted = store.compacted_revision();

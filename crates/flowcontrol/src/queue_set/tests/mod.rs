@@ -17,7 +17,12 @@ use crate::priority_level::{PriorityLevel, Signal};
 
 /// A flow schema that is about nobody.
 fn flow() -> Arc<FlowSchema> {
-    let level = PriorityLevel::new("l", Queuing::Reject, Instant::now(), Arc::<Signal>::default());
+    let level = PriorityLevel::new(
+        "l",
+        Queuing::Reject,
+        kevel_clock::timer_now(),
+        Arc::<Signal>::default(),
+    );
     let level = LevelOfSchema { level: Arc::new(level), uid: "".into(), queues: 0, max_seats: 0 };
     let object = FlowSchemaObject::new(&kevel_api::value::Value::Null);
     Arc::new(object.in_level(level, Arc::new(Unobserved)))
@@ -43,7 +48,7 @@ struct Bench {
 
 impl Bench {
     fn new(queuing: Queuing, limit: u32) -> Self {
-        let start = Instant::now();
+        let start = kevel_clock::timer_now();
         let mut set = QueueSet::new(start, queuing);
         set.set_limit(start, limit, limit.max(1));
         Bench { set, start, now: start, flow: flow(), checked: true }
