@@ -179,7 +179,7 @@ schema all 100 one ByUser
         namespace: "a",
         ..RequestDigest::default()
     };
-    let until = kevel_clock::monotonic_now() + Duration::from_secs(1);
+    let until = kevel_clock::timer_now() + Duration::from_secs(1);
     let all: Vec<Started> = (0..3)
         .map(|_| {
             let estimate = WorkEstimate::seats(2);

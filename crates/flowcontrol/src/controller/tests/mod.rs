@@ -88,7 +88,7 @@ fn by(user: &str) -> RequestDigest<'_> {
 }
 
 fn later(seconds: u64) -> Instant {
-    kevel_clock::monotonic_now() + Duration::from_secs(seconds)
+    kevel_clock::timer_now() + Duration::from_secs(seconds)
 }
 
 fn start(controller: &Controller, user: &str, seats: u32) -> Started {
