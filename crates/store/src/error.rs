@@ -47,7 +47,7 @@ pub enum Error {
     #[error("{0}")]
     TooLarge(Cow<'static, str>),
     /// Another process has this data directory open.
-    #[error("{} is in use by another process", .0.display())]
+    #[error("{} is in use by another process: stop it, or choose another folder", .0.display())]
     Locked(PathBuf),
     /// The configuration cannot work: a missing file, an unusable directory, a bad endpoint.
     #[error("{0}")]

@@ -90,6 +90,10 @@ fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles),
         clock: options.clock.clone(),
     };
     refuse_new_keys(options, &pki)?;
+    if options.storage == StorageKind::Embedded {
+        // Before the kubeconfig is written: it is that of the server which runs on this folder.
+        Embedded::ensure_free(&embedded_folder(options)).map_err(|error| error.to_string())?;
+    }
     let files = pki.ensure()?;
     Ok((pki, files))
 }

@@ -45,7 +45,11 @@ async fn still_there(folder: tempfile::TempDir) {
 #[tokio::test]
 async fn two_servers_do_not_share_a_folder() {
     let server = Server::start(&[]).await;
+    let kubeconfig = server.folder.path().join("data/admin.kubeconfig");
+    let before = fs::read(&kubeconfig).unwrap();
     let log = Server::refused(server.folder.path(), &[]).await;
+    // The second server listens on another port, which the first one's kubeconfig must not name.
+    assert_eq!(fs::read(&kubeconfig).unwrap(), before);
     let db = server.folder.path().join("data/db");
     assert!(log.contains(&format!("{} is in use by another process", db.display())), "{log}");
     // The first has not noticed.

@@ -80,17 +80,21 @@ impl Directory {
         let _ = self.lock.unlock();
     }
 
+    /// Fails if another process has the directory open. Makes nothing there.
+    pub(super) fn ensure_free(path: &Path) -> Result<()> {
+        match fs::File::open(path.join(LOCK_FILE)) {
+            Ok(lock) => lock_alone(&lock, path),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Takes the directory for this process alone.
     fn take(path: &Path) -> Result<Directory> {
         private::create_dir_all(path).map_err(|e| unusable("create", path, e))?;
         private::tighten_and_say(path);
         let open = |name: &str| private::open(&path.join(name));
         let lock = open(LOCK_FILE).map_err(|e| unusable("lock", path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked(path.into())),
-            Err(TryLockError::Error(e)) => return Err(unusable("lock", path, e)),
-        }
+        lock_alone(&lock, path)?;
         let head = open(HEAD_FILE).map_err(|e| unusable("open", path, e))?;
         Ok(Directory { path: path.into(), head, lock })
     }
@@ -166,6 +170,15 @@ pub(crate) fn is_store(directory: &Path) -> bool {
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     let names = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.map(|name| name.map(|name| name.to_string_lossy().into_owned())).collect()
+}
+
+/// Takes the lock of the directory at `path` for this process, as long as the file is open.
+fn lock_alone(lock: &fs::File, path: &Path) -> Result<()> {
+    match lock.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked(path.into())),
+        Err(TryLockError::Error(e)) => Err(unusable("lock", path, e)),
+    }
 }
 
 fn unusable(verb: &str, path: &Path, error: io::Error) -> Error {

@@ -104,6 +104,11 @@ impl Embedded {
         directory::is_store(directory)
     }
 
+    /// Fails if another process has the store in `directory` open.
+    pub fn ensure_free(directory: &Path) -> Result<()> {
+        directory::Directory::ensure_free(directory)
+    }
+
     /// A new, empty store that is gone when it is dropped.
     pub fn memory(options: Options) -> Result<Embedded> {
         Embedded::start(Database::memory()?, options)
