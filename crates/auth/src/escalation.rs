@@ -1,5 +1,5 @@
-//! Nobody grants what they do not have: writes of roles and bindings, judged by what the writer may
-//! do themselves. `escalate` on a role and `bind` on what a binding binds are permission to go beyond.
+//! Escalation check of roles and bindings: a user may grant only permissions that the user holds. The verbs `escalate` on a
+//! role and `bind` on the role of a binding allow more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Escalation {
         self.rbac.refresh().await.map_err(StatusError::internal)
     }
 
-    /// What is to be said when the writer lacks some of the rules.
+    /// Checks that the writer holds some rules; the error is the message of the refusal.
     fn confirm(&self, write: &Attributes<'_>, wanted: &[PolicyRule]) -> Result<(), String> {
         let held = self.rbac.rules_of(write.user, write.namespace);
         let missing = match held.uncovered(wanted) {
@@ -172,7 +172,7 @@ fn forbidden(write: &Attributes<'_>, object: &Value, error: impl std::fmt::Displ
     StatusError::forbidden(&write.resource.group_resource(), name, error)
 }
 
-/// What is to be said of a role that is bound and not there.
+/// Error of a binding whose role does not exist.
 fn not_found(role: &RoleRef) -> StatusError {
     match role.resource() {
         Some(resource) => StatusError::not_found(&GroupResource::new(GROUP, resource), &role.name),
@@ -180,7 +180,7 @@ fn not_found(role: &RoleRef) -> StatusError {
     }
 }
 
-/// All there is: what it takes to let a role gather rules.
+/// Rules that allow everything: an aggregationRule can gather any rule.
 fn everything() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     let on_resources =

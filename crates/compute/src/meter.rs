@@ -1,4 +1,4 @@
-//! ComputeMeter of one request.
+//! Meter of one request.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -34,7 +34,7 @@ impl Permits {
     }
 }
 
-/// TurnPlace in the queue of a flow.
+/// Number of a place in the queue of a flow.
 type Ticket = u64;
 
 /// Start-time fair queue of flows: the flow that has been served least is next. Without I/O or clock: time served comes

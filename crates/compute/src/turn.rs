@@ -45,7 +45,7 @@ thread_local! {
     static CURRENT: RefCell<Option<CurrentTurn>> = const { RefCell::new(None) };
 }
 
-/// ComputeTurn that runs on this thread.
+/// Turn that runs on this thread.
 #[derive(Debug)]
 struct CurrentTurn {
     meter: ComputeMeter,
@@ -170,7 +170,7 @@ pub struct ComputeTurn {
     around: OuterTurn,
 }
 
-/// MeterState of the thread before a turn.
+/// State of the thread before a turn.
 #[derive(Debug)]
 enum OuterTurn {
     /// The turn is the outermost one.

@@ -1,4 +1,4 @@
-//! From the cache to the index.
+//! Keeps the index up to date with the caches of roles and bindings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Where roles and bindings are kept.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// Roles of namespaces.
+    /// Roles, which have a namespace.
     pub roles: Arc<Storage>,
-    /// Who has which role in a namespace.
+    /// RoleBindings.
     pub role_bindings: Arc<Storage>,
-    /// Roles of the whole cluster.
+    /// ClusterRoles.
     pub cluster_roles: Arc<Storage>,
-    /// Who has which role in the whole cluster.
+    /// ClusterRoleBindings.
     pub cluster_role_bindings: Arc<Storage>,
 }
 
@@ -54,14 +54,14 @@ impl Sources {
     }
 }
 
-/// What those who write the index share.
+/// State that the writers of the index share.
 #[derive(Debug, Default)]
 pub(super) struct Following {
     pub policy: Policy,
     progress: BTreeMap<Kind, Progress>,
 }
 
-/// What was taken in of one resource, so that nothing is taken in twice or out of order.
+/// Progress in one resource, so that no change is taken in twice or out of order.
 #[derive(Debug, Default)]
 struct Progress {
     /// The revision of each object.

@@ -1,4 +1,4 @@
-//! Who has which rules where, as decisions read it.
+//! Index of users and groups to the rules they hold, as decisions read it.
 //!
 //! Bindings and the rules of roles are apart: a role is replaced without a look at its subjects, and a binding without a
 //! look at rules. The roles that a user or group has are worked out at its first request, and kept until a role within
@@ -49,7 +49,7 @@ impl Scope {
 }
 
 impl Index {
-    /// What a user has in a namespace: first what they have everywhere.
+    /// The roles of a user in a namespace: first those of ClusterRoleBindings, then those of RoleBindings.
     pub fn of<'i>(
         &'i self,
         user: &'i User,

@@ -35,7 +35,7 @@ use crate::rule::{self, PolicyRule, TooMany};
 pub struct Rbac {
     /// Empty until everything is loaded.
     index: ArcSwap<Index>,
-    /// HeldRoles while objects are decoded, which is charged: by the server's own tasks alone, which need no permit.
+    /// Locked while objects are decoded, which is charged: by the server's own tasks alone, which need no permit.
     following: Mutex<Following>,
     sources: Option<Sources>,
     synced: watch::Sender<bool>,
@@ -69,7 +69,7 @@ impl Rbac {
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// All that a user holds in a namespace.
+    /// The rules that a user holds in a namespace.
     pub fn rules_of(&self, user: &User, namespace: &str) -> Rules {
         let index = self.index.load();
         let (mut held, mut roles, mut missing) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -135,7 +135,7 @@ impl Authorizer for Rbac {
     }
 }
 
-/// What somebody may do.
+/// Rules that a user holds in a namespace.
 #[derive(Clone, Debug)]
 pub struct Rules {
     held: Vec<Arc<HeldRoles>>,
@@ -161,7 +161,7 @@ impl Rules {
         self.missing.iter()
     }
 
-    /// Why this may not be all: `evaluationError`.
+    /// Reason why the rules may be incomplete: `evaluationError`.
     pub fn error(&self) -> Option<String> {
         aggregate(self.missing.iter().map(RoleRef::to_string))
     }

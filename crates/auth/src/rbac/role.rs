@@ -1,4 +1,4 @@
-//! Roles, and what is worked out of their rules once for all who have them.
+//! Roles, and the indexes of their rules, which all subjects share.
 
 use std::fmt;
 use std::sync::OnceLock;

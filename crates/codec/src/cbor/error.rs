@@ -18,9 +18,9 @@ pub enum Major {
     Bytes,
     /// UTF-8.
     Text,
-    /// ItemCount in order.
+    /// Items in order.
     Array,
-    /// ItemCount by key.
+    /// Items by key.
     Map,
     /// An item with a number before it.
     Tag,

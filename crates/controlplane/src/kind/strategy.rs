@@ -18,7 +18,7 @@ pub(crate) struct KindStrategy {
     /// The kind's own, or those of a subresource that writes a part of its objects.
     rules: Rules,
     capabilities: Capabilities,
-    /// What who uses the version is warned of.
+    /// Warning to users of a deprecated version.
     deprecation: Option<&'static str>,
 }
 

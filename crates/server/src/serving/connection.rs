@@ -193,7 +193,7 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// ComputeMeter of a connection's own turns: reading frames, encoding bodies and watch events.
+/// Meter of a connection's own turns: reading frames, encoding bodies and watch events.
 pub(super) fn connection_meter(connection: &Connection) -> ComputeMeter {
     let Some(peer) = connection.peer else { return ComputeMeter::default() };
     let meter = ComputeMeter::of(ComputeFlow::of(&peer.ip().to_string()));

@@ -1,4 +1,4 @@
-//! From the caches to the graph.
+//! Keeps the graph up to date with the caches of its objects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::graph::Kind;
 /// How long a follower waits before it begins anew.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What is followed: group and resource.
+/// Resources that are followed: group, plural, kind of vertex.
 const FOLLOWED: [(&str, &str, Kind); 5] = [
     ("", "pods", Kind::Pod),
     ("", "persistentvolumes", Kind::Volume),

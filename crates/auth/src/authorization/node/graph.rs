@@ -1,4 +1,4 @@
-//! Which nodes have to do with which objects.
+//! Graph of objects and the nodes that may read them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use kevel_api::references;
 use kevel_api::value::Value;
 
-/// On pods that a node shows of what it runs by itself.
+/// Annotation of mirror pods: a kubelet shows its static pods by them.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The kinds of objects that nodes have to do with.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What metrics call it when such an object comes or changes, and when it goes.
+    /// Operations in metrics: an object is added or changed, and deleted.
     pub fn actions(self) -> [&'static str; 2] {
         match self {
             Kind::Pod => ["AddPod", "DeletePod"],
@@ -126,7 +126,7 @@ pub(super) fn set(graph: &RwLock<Graph>, kind: Kind, key: &str, object: Option<&
     old.iter().for_each(|old| change(old, Graph::lose));
 }
 
-/// What follows from a persistent volume: whoever mounts its claim needs it, and its secrets.
+/// A bound PersistentVolume: the nodes of pods that mount its claim need it and its secrets.
 #[derive(Debug)]
 struct Volume {
     claim: Vertex,
@@ -194,7 +194,7 @@ impl Graph {
         self.behind(from).iter().for_each(|needed| self.lose(needed, node));
     }
 
-    /// What whoever has to do with a claim has to do with, too.
+    /// The volumes that are bound to a claim, and their secrets: nodes that need the claim need them, too.
     fn behind(&self, claim: &Vertex) -> Vec<Vertex> {
         if claim.kind != Kind::VolumeClaim {
             return Vec::new();
@@ -207,7 +207,7 @@ impl Graph {
     }
 }
 
-/// What a node needs to run a pod. A node must not get at anything by a pod that it made itself.
+/// The objects that a node needs to run a pod; none of a mirror pod, which the node itself can create.
 fn needed_by(pod: &Value) -> Vec<Vertex> {
     if pod.at(&["metadata", "annotations", MIRROR]).is_some() {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! What kubelets may do: a node reads what its pods need, and writes what is its own.
+//! Node authorizer: a kubelet reads the objects that its pods need, and writes its own.
 //!
-//! Secrets, config maps, volumes and the like are allowed where the graph leads from them to the
-//! node. What a node writes is restricted further by `NodeRestriction`, which sees it.
+//! Secrets, ConfigMaps, volumes and the like may be read where the graph leads from them to the node. The `NodeRestriction`
+//! admission plug-in, which sees the objects, restricts writes further.
 
 mod follow;
 mod graph;
@@ -272,7 +272,7 @@ impl Authorizer for NodeAuthorizer {
     }
 }
 
-/// What is thought of a request.
+/// Verdict on a request.
 enum Verdict {
     Allowed,
     Refused(String),
