@@ -44,7 +44,7 @@ impl Sources {
         })
     }
 
-    fn get(&self, kind: Kind) -> &Arc<Storage> {
+    pub(super) fn get(&self, kind: Kind) -> &Arc<Storage> {
         match kind {
             Kind::Role => &self.roles,
             Kind::RoleBinding => &self.role_bindings,
@@ -105,20 +105,24 @@ impl Rbac {
     }
 
     /// Takes in all objects of a kind: those that changed, and the lack of those that are gone.
-    async fn take_all(&self, kind: Kind, storage: &Storage, snapshot: &Snapshot) {
+    pub(super) async fn take_all(&self, kind: Kind, storage: &Storage, snapshot: &Snapshot) {
         let mut following = self.following.lock().await;
         let Following { policy, progress } = &mut *following;
         let progress = progress.entry(kind).or_default();
         if snapshot.revision() < progress.latest {
             return;
         }
-        // Every write of a role asks for all roles and bindings there are: most of the time nothing has changed.
-        if progress.last.as_ref().is_some_and(|last| last.has_same_objects(snapshot)) {
+        // Every write of a role asks for all roles and bindings there are: most of the time nothing has changed. After an
+        // event the policy is not that of the last snapshot any more: two empty snapshots look the same, and the event may
+        // have told of an object that was deleted since.
+        let is_last = progress.latest == progress.whole;
+        if is_last && progress.last.as_ref().is_some_and(|last| last.has_same_objects(snapshot)) {
             progress.whole = snapshot.revision();
             progress.latest = snapshot.revision();
             return;
         }
-        let gone = |key: &str| snapshot.get(key).is_none();
+        // An object that cannot be read any more is gone, too: the rest of the snapshot does not show it.
+        let gone = |key: &str| snapshot.get(key).is_none_or(|object| object.wire().is_err());
         let applied = progress.applied.keys().inspect(|_| kevel_compute::charge(1));
         let removed: Vec<_> = applied.filter(|key| gone(key)).cloned().collect();
         for key in removed {
@@ -139,7 +143,12 @@ impl Rbac {
     }
 
     /// Takes in changes, in their order.
-    async fn take(&self, kind: Kind, storage: &Storage, changes: impl Iterator<Item = Delivery>) {
+    pub(super) async fn take(
+        &self,
+        kind: Kind,
+        storage: &Storage,
+        changes: impl Iterator<Item = Delivery>,
+    ) {
         let mut following = self.following.lock().await;
         let Following { policy, progress } = &mut *following;
         let progress = progress.entry(kind).or_default();

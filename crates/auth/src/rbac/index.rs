@@ -17,7 +17,7 @@ use super::role::{Role, RoleRef};
 use crate::rule::Coverage;
 
 /// Beyond this many small roles of one subject, their rules are looked up rather than searched for.
-const SEARCHED_ROLES: usize = 16;
+pub(super) const SEARCHED_ROLES: usize = 16;
 
 /// All roles and bindings at one moment.
 #[derive(Clone, Debug, Default)]

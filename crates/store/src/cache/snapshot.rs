@@ -97,7 +97,7 @@ impl Snapshot {
     }
 
     /// Whether nothing has changed between two snapshots of a resource. What was changed and changed back counts as
-    /// changed.
+    /// changed, except that all empty snapshots of a cache that was loaded without objects are the same.
     pub fn has_same_objects(&self, other: &Snapshot) -> bool {
         self.objects.ptr_eq(&other.objects) && self.damaged.ptr_eq(&other.damaged)
     }

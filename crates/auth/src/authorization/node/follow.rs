@@ -59,8 +59,9 @@ async fn follow_once(
 ) -> Result<(), CacheError> {
     let selection = Selection::default();
     let (snapshot, mut watcher) = storage.cache.list_watch(selection, At::Consistent).await?;
-    let gone: Vec<Box<str>> =
-        known.iter().filter(|key| snapshot.get(key).is_none()).cloned().collect();
+    // An object that cannot be read any more is gone, too: the snapshot shows the others alone.
+    let is_gone = |key: &str| snapshot.get(key).is_none_or(|object| object.wire().is_err());
+    let gone: Vec<Box<str>> = known.iter().filter(|key| is_gone(key)).cloned().collect();
     gone.iter().for_each(|key| node.set(kind, key, None));
     known.clear();
     for object in snapshot.range("", None) {

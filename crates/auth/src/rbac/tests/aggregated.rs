@@ -1,5 +1,6 @@
 //! Roles that gather the rules of others, evaluated as if their rules were looked for anew each time.
 
+use super::naive::{NAMES, Random, naive_rule, random_request, random_role, text_list};
 use super::*;
 use crate::PolicyRule;
 use crate::aggregation::aggregated;
