@@ -232,6 +232,9 @@ fn needed_by(pod: &Value) -> Vec<Vertex> {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use kevel_codec::json::{Unknown, decode_any};
