@@ -172,3 +172,35 @@ fn unhex(text: &str) -> Vec<u8> {
     let digits = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
     digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
+
+/// A document inside an object begins its own count of levels: what is read of one form must be readable in the other.
+#[test]
+fn deepest_document_inside_an_object_is_read_in_both_forms() {
+    let schema = builtin::schema("apps", "v1", "ControllerRevision").unwrap();
+    for depth in [1, json::MAX_DEPTH - 1, json::MAX_DEPTH] {
+        let nested = [b"\xa1\x41a".repeat(depth), vec![1]].concat();
+        let sent = [&b"\xa1\x44data"[..], &nested].concat();
+        let read = cbor::decode(&sent, schema, Unknown::Report).unwrap().value;
+        let text = json_of(&read, schema);
+        let again = json::decode(text.as_bytes(), schema, Unknown::Report).unwrap().value;
+        let mut written = Vec::new();
+        cbor::encode(&again, schema, &mut written);
+        let ends = written.windows(nested.len()).any(|part| part == nested);
+        assert!(ends, "{depth}: {} bytes", written.len());
+    }
+}
+
+#[test]
+fn chunks_of_strings_are_joined() {
+    for (data, expected) in [
+        (&b"\x7f\x61a\x60\x62bc\xff"[..], Ok("abc")),
+        (b"\x5f\x41a\x40\x42bc\xff", Ok("abc")),
+        (b"\x7f\xff", Ok("")),
+        (b"\x5f\xff", Ok("")),
+        // A letter of two bytes, in two chunks: each must be UTF-8.
+        (b"\x5f\x41\xc3\x41\xa9\xff", Ok("\u{e9}")),
+        (b"\x7f\x61\xc3\x61\xa9\xff", Err(cbor::Error::InvalidUtf8)),
+    ] {
+        assert_eq!(cbor::decode_any(data), expected.map(Value::from), "{data:x?}");
+    }
+}

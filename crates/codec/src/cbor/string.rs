@@ -56,40 +56,34 @@ impl<'i> CborReader<'i> {
 
     /// The bytes of a string of either type.
     pub(super) fn bytes(&mut self) -> Result<Cow<'i, [u8]>> {
-        let mut chunks = Vec::new();
-        if self.string(|chunk| chunks.push(chunk))? {
-            return Ok(chunks.concat().into());
-        }
-        Ok(Cow::Borrowed(chunks.first().copied().unwrap_or_default()))
+        self.string(|_| {})
     }
 
     /// The bytes of a text string, of which each chunk must be UTF-8.
     pub(super) fn utf8(&mut self) -> Result<Cow<'i, [u8]>> {
-        let (mut chunks, mut valid) = (Vec::new(), true);
-        let indefinite = self.string(|chunk| {
-            valid &= std::str::from_utf8(chunk).is_ok();
-            chunks.push(chunk);
-        })?;
-        match (valid, indefinite) {
-            (false, _) => Err(Error::InvalidUtf8.into()),
-            (true, true) => Ok(chunks.concat().into()),
-            (true, false) => Ok(Cow::Borrowed(chunks.first().copied().unwrap_or_default())),
-        }
+        let mut valid = true;
+        let bytes = self.string(|chunk| valid &= std::str::from_utf8(chunk).is_ok())?;
+        if valid { Ok(bytes) } else { Err(Error::InvalidUtf8.into()) }
     }
 
-    /// Visits the chunks of a string; whether it is of indefinite length.
-    fn string(&mut self, mut visit: impl FnMut(&'i [u8])) -> Result<bool> {
+    /// The bytes of a string, whose chunks are visited. A chunk of one byte may be empty: chunks are joined as they come.
+    fn string(&mut self, mut visit: impl FnMut(&'i [u8])) -> Result<Cow<'i, [u8]>> {
         let head = self.head()?;
         if !head.is_indefinite() {
-            visit(self.take(head.argument)?);
-            return Ok(false);
+            let bytes = self.take(head.argument)?;
+            visit(bytes);
+            return Ok(Cow::Borrowed(bytes));
         }
+        let mut joined = Vec::new();
         while self.peek() != super::head::BREAK {
+            kevel_compute::charge(1);
             let chunk = self.head()?;
-            visit(self.take(chunk.argument)?);
+            let chunk = self.take(chunk.argument)?;
+            visit(chunk);
+            joined.extend_from_slice(chunk);
         }
         self.head()?;
-        Ok(true)
+        Ok(joined.into())
     }
 
     fn take(&mut self, length: u64) -> Result<&'i [u8]> {
