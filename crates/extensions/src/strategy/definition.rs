@@ -5,7 +5,7 @@ use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
-use kevel_server::strategy::{Dependents, RESET_ALL_BUT_STATUS, Strategy};
+use kevel_server::strategy::{Dependents, Strategy};
 
 use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
 use crate::schema::format;
@@ -50,10 +50,6 @@ impl Strategy for DefinitionStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
-    }
-
-    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
-        RESET_ALL_BUT_STATUS
     }
 
     fn counts_generation(&self) -> bool {
@@ -131,6 +127,7 @@ fn note_storage_version(object: &mut Value) {
 #[cfg(test)]
 mod tests {
     use kevel_codec::json;
+    use kevel_server::strategy::RESET_SPEC;
 
     use super::*;
 
@@ -139,6 +136,14 @@ mod tests {
             r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{{"properties":{properties}}}}}}}]}}}}"#
         );
         json::decode_any(text.as_bytes(), json::Unknown::Ignore).unwrap().value
+    }
+
+    /// Labels and the like can be written with the status of a definition, and are owned by that write.
+    #[test]
+    fn status_writes_own_the_metadata_they_change() {
+        let strategy = DefinitionStrategy(Clock::system());
+        assert!(strategy.kept_by_status().is_empty());
+        assert_eq!(strategy.reset_by_status(), RESET_SPEC);
     }
 
     #[test]
