@@ -212,14 +212,20 @@ impl Name {
     }
 }
 
-/// A string of any of the types that names have.
+/// A string of any of the types that names have (upstream: `parseASN1String`). A value that could not be read would leave
+/// a user the common name before it.
 fn text(value: Element<'_>) -> Option<String> {
-    if value.tag == der::BMP_STRING {
-        let (units, rest) = value.contents.as_chunks::<2>();
-        let units: Vec<_> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
-        return String::from_utf16(&units).ok().filter(|_| rest.is_empty());
+    match value.tag {
+        der::BMP_STRING => {
+            let (units, rest) = value.contents.as_chunks::<2>();
+            // One zero at the end is not a part of the text.
+            let units = units.strip_suffix(&[[0, 0]]).unwrap_or(units);
+            let units: Vec<_> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+            String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+        }
+        der::T61_STRING => Some(value.contents.iter().copied().map(char::from).collect()),
+        _ => String::from_utf8(value.contents.to_vec()).ok(),
     }
-    String::from_utf8(value.contents.to_vec()).ok()
 }
 
 pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
@@ -228,9 +234,13 @@ pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| sixteen()).ok()
 }
 
-/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
+/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`, of a moment that the calendar has.
 pub(super) fn time(value: Element<'_>) -> Option<SystemTime> {
     let digits = value.contents.strip_suffix(b"Z")?;
+    // Numbers that are parsed may have a sign.
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let number = |from: usize, to: usize| {
         let digits = std::str::from_utf8(digits.get(from..to)?).ok()?;
         digits.parse::<i64>().ok()
@@ -243,8 +253,15 @@ pub(super) fn time(value: Element<'_>) -> Option<SystemTime> {
     };
     let [month, day, hour, minute, second] =
         [0, 2, 4, 6, 8].map(|offset| number(at + offset, at + offset + 2));
-    let days = days_since_1970(year, month?, day?);
-    let seconds = ((days * 24 + hour?) * 60 + minute?) * 60 + second?;
+    let (month, day, hour, minute, second) = (month?, day?, hour?, minute?, second?);
+    let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let days_of_month = days_since_1970(next_year, next_month, 1) - days_since_1970(year, month, 1);
+    let is_date = (1..=12).contains(&month) && (1..=days_of_month).contains(&day);
+    if !is_date || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = days_since_1970(year, month, day);
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
     let distance = Duration::from_secs(seconds.unsigned_abs());
     match seconds < 0 {
         true => SystemTime::UNIX_EPOCH.checked_sub(distance),
@@ -298,9 +315,42 @@ mod tests {
             (der::GENERALIZED_TIME, "99991231235959Z", Some(253_402_300_799)),
             (der::UTC_TIME, "2611152237Z", None),
             (der::UTC_TIME, "26111522372xZ", None),
+            (der::UTC_TIME, "2611+5223724Z", None),
+            (der::UTC_TIME, "261115-23724Z", None),
+            (der::UTC_TIME, "260015223724Z", None),
+            (der::UTC_TIME, "261315223724Z", None),
+            (der::UTC_TIME, "261100223724Z", None),
+            (der::UTC_TIME, "261131223724Z", None),
+            (der::UTC_TIME, "260229120000Z", None),
+            (der::UTC_TIME, "261231240000Z", None),
+            (der::UTC_TIME, "261231236000Z", None),
+            (der::UTC_TIME, "261231235960Z", None),
+            (der::UTC_TIME, "261231235959Z", Some(1_798_761_599)),
             (der::UTC_TIME, "", None),
         ] {
             assert_eq!(at(tag, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn last_common_name_counts_whatever_its_string_type() {
+        let name = |tag: u8, contents: &[u8]| {
+            let attribute = |tag, contents| {
+                let kind = der::element(der::OBJECT_IDENTIFIER, &[COMMON_NAME]);
+                let value = der::element(tag, &[contents]);
+                let attribute = der::element(der::SEQUENCE, &[&kind, &value]);
+                der::element(der::SET, &[&attribute])
+            };
+            let sets = [attribute(der::UTF8_STRING, b"first"), attribute(tag, contents)].concat();
+            Name::read(&sets).common_name
+        };
+        for (tag, contents, expected) in [
+            (der::UTF8_STRING, &b"\xc3\xa9"[..], "\u{e9}"),
+            (der::T61_STRING, b"\xe9", "\u{e9}"),
+            (der::BMP_STRING, b"\0j\0o\0e", "joe"),
+            (der::BMP_STRING, b"\0j\0o\0e\0\0", "joe"),
+        ] {
+            assert_eq!(name(tag, contents), expected, "{tag:x}");
         }
     }
 

@@ -214,7 +214,7 @@ fn text_problem(value: Element<'_>) -> Option<String> {
         der::T61_STRING => return None,
         der::UTF8_STRING => (std::str::from_utf8(bytes).is_ok(), "invalid UTF-8 string"),
         der::PRINTABLE_STRING => (bytes.iter().all(printable), "invalid PrintableString"),
-        der::BMP_STRING => (bytes.len().is_multiple_of(2), "invalid BMPString"),
+        der::BMP_STRING => (is_bmp(bytes), "invalid BMPString"),
         der::IA5_STRING => (bytes.is_ascii(), "invalid IA5String"),
         der::NUMERIC_STRING => {
             let fine = bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b' ');
@@ -223,6 +223,14 @@ fn text_problem(value: Element<'_>) -> Option<String> {
         tag => return Some(format!("unsupported string type: {tag}")),
     };
     (!fine).then(|| problem.to_owned())
+}
+
+/// Whether bytes are a text in UCS-2: without surrogates, and without the code points that stand for no character.
+fn is_bmp(bytes: &[u8]) -> bool {
+    let (units, rest) = bytes.as_chunks::<2>();
+    let mut points = units.iter().map(|unit| u16::from_be_bytes(*unit));
+    rest.is_empty()
+        && points.all(|point| !matches!(point, 0xd800..=0xdfff | 0xfdd0..=0xfdef | 0xfffe..))
 }
 
 /// An object identifier as people write it.
@@ -283,6 +291,24 @@ mod tests {
             ["x509: malformed spki", "x509: malformed issuer", "x509: malformed signature"]
         {
             assert!(errors.iter().any(|error| error == expected), "{expected} in {errors:?}");
+        }
+    }
+
+    #[test]
+    fn text_of_two_bytes_a_letter_has_no_surrogates() {
+        for (contents, fine) in [
+            (&b"\0a\0b"[..], true),
+            (b"\0a\0\0", true),
+            (b"", true),
+            (b"\0a\0", false),
+            (b"\xd8\x3d\xde\0", false),
+            (b"\xdf\xff", false),
+            (b"\xfd\xd0", false),
+            (b"\xff\xfe", false),
+            (b"\xff\xff", false),
+        ] {
+            let element = Element { tag: der::BMP_STRING, contents, whole: contents };
+            assert_eq!(text_problem(element).is_none(), fine, "{contents:x?}");
         }
     }
 
