@@ -82,7 +82,7 @@ async fn run_packages(plan: IntegrationPlan, go: Go) -> Result<bool> {
             let package = run.package().clone();
             let reference = PackageRun::prepare(&module, package, Server::Reference, &plan).await?;
             record::record(&run, &reference, &tests, &mut results, &mut expectations).await?;
-            expectations.write()?;
+            expectations.write(run.package().name())?;
         } else {
             again(&run, &tests, &mut results, &expectations).await?;
         }

@@ -2,10 +2,10 @@
 //! servers renamed, and those of `conformance/integration/shim` in their place.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::go::Go;
@@ -24,6 +24,8 @@ const RENAMED: [(&str, &str); 5] = [
     ("kubernetes/test/integration/etcd/server.go", "StartRealAPIServerOrDie"),
     ("apiextensions-apiserver/pkg/cmd/server/testing/testserver.go", "StartTestServer"),
 ];
+/// Scripts that tests run. Archives of modules, from which the copies come, do not keep permissions.
+const SCRIPTS: [&str; 1] = ["kubernetes/test/integration/client/testdata/exec-plugin.sh"];
 /// File that says what the folder was prepared of.
 const STAMP: &str = "stamp";
 
@@ -59,6 +61,9 @@ impl GoModule {
             let file = module.folder.join(path);
             let text = renamed(&fs::read_to_string(&file)?, function);
             fs::write(file, text.ok_or_else(|| format!("{path} has no function {function}"))?)?;
+        }
+        for path in SCRIPTS {
+            fs::set_permissions(module.folder.join(path), Permissions::from_mode(0o755))?;
         }
         fs::write(module.folder.join("go.mod"), own_go_mod(&go_mod))?;
         fs::copy(conformance.join("go.sum"), module.folder.join("go.sum"))?;
@@ -123,7 +128,7 @@ impl GoModule {
 
 fn stamp(shim: &BTreeMap<PathBuf, Vec<u8>>, go_mod: &str) -> String {
     let mut hasher = DefaultHasher::new();
-    (shim, go_mod, COPIED, RENAMED, STAGED_API).hash(&mut hasher);
+    (shim, go_mod, COPIED, RENAMED, SCRIPTS, STAGED_API).hash(&mut hasher);
     format!("{:016x}\n", hasher.finish())
 }
 

@@ -89,6 +89,10 @@ pub fn parse(text: &str, test: &str, seconds: f64, out_of_time: bool) -> TestOut
     for test in running {
         outcomes.insert(test, TestOutcome { status, seconds, lines: Vec::new() });
     }
+    if let Some(outcome) = outcomes.get_mut(test) {
+        // A test whose subtests are parallel says that it took no time.
+        outcome.seconds = seconds;
+    }
     for (test, outcome) in outcomes.iter_mut().filter(|(_, o)| o.status != TestStatus::Pass) {
         let mut own = lines.remove(test).unwrap_or_default();
         outcome.lines = own.split_off(own.len().saturating_sub(LINES));
@@ -185,6 +189,7 @@ noise without an end\u{16}=== NAME  TestA/one
         assert_eq!(one.lines, ["a_test.go:9: first | goes on", "a_test.go:10: second"]);
         assert_eq!(outcomes["TestA/two"].status, TestStatus::Skip);
         assert_eq!(outcomes["TestA"].status, TestStatus::Fail);
+        assert_eq!(outcomes["TestA"].seconds, 3.0);
         assert!(outcomes["TestA"].lines.is_empty());
     }
 

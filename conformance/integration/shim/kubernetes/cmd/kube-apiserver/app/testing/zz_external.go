@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace/noop"
 	"kevel.dev/integration/external"
 	"kevel.dev/integration/flags"
 
 	genericfeatures "k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/component-base/tracing"
 
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -75,6 +77,10 @@ func StartTestServer(t ktesting.TB, instance *TestServerInstanceOptions, customF
 		ServerName: serverName, SkipHealthz: instance.SkipHealthzCheck, Namespaces: []string{"default"}})
 	if err != nil {
 		return result, err
+	}
+	if s.Traces.ConfigFile != "" {
+		// As the client that a server has of itself: it sends the trace of the context on.
+		server.Config.Wrap(tracing.WrapperFor(noop.NewTracerProvider()))
 	}
 	etcd, _, err := GetEtcdClients(storage.Transport)
 	if err != nil {
