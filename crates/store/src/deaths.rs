@@ -1,4 +1,4 @@
-//! Work that must go on as long as the store does, and what is said when it has ended.
+//! Supervision of the store's background tasks and threads, for health checks.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 
 use crate::{Error, Result};
 
-/// What has ended and should not have, and why.
+/// Background tasks and threads that have ended or panicked, by name, with the reason.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deaths(Arc<Mutex<BTreeMap<&'static str, String>>>);
 
 impl Deaths {
-    /// Whether everything goes on; the error names what does not.
+    /// Fails if a task or thread has ended; the error names it.
     pub fn report(&self) -> Result<()> {
         let deaths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match deaths.is_empty() {
@@ -34,13 +34,14 @@ impl Deaths {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, why);
     }
 
-    /// A task's work, which is expected never to end. Dropping this ends it, as expected.
+    /// Runs a task that is expected never to end, and notes its end or panic. Dropping this future stops the task
+    /// without a note.
     pub async fn watch_over(
         self,
         name: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        // In a task of its own: a panic ends that one, and this one tells.
+        // In a task of its own: a panic ends only that task, and this one notes it.
         let mut task = JoinSet::new();
         task.spawn(Metered::task(Box::pin(work), name));
         match task.join_next().await {
@@ -51,7 +52,7 @@ impl Deaths {
         }
     }
 
-    /// A thread's work; if it panics, that is noted.
+    /// Runs a thread's work and notes a panic. Returns whether it ended without one.
     pub fn run(&self, name: &'static str, work: impl FnOnce()) -> bool {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(()) => true,
@@ -63,7 +64,7 @@ impl Deaths {
     }
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn panicked(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -3,33 +3,33 @@ use std::path::PathBuf;
 
 use crate::{Damaged, Entry, Revision};
 
-/// What a store operation returns.
+/// Result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a store operation failed: one variant for each thing a caller decides on.
+/// Error of a store operation: one variant for each case that a caller distinguishes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The key to create is there already.
+    /// The key to create exists.
     #[error("key already exists at revision {}", .0.mod_revision)]
     Exists(Box<Entry>),
-    /// The key was written since the expected revision; this is what it holds now.
+    /// The key was written since the expected revision; this is its present entry.
     #[error("key was modified at revision {}", .0.mod_revision)]
     Conflict(Box<Entry>),
-    /// The key to update or delete is not there.
+    /// The key to update or delete does not exist.
     #[error("key not found")]
     NotFound,
-    /// The revision asked for is no longer kept.
+    /// The requested revision has been compacted.
     #[error("required revision {requested} has been compacted, the oldest kept is {compacted}")]
     Compacted {
-        /// What was asked for.
+        /// The requested revision.
         requested: Revision,
         /// The oldest revision that can be read.
         compacted: Revision,
     },
-    /// The revision asked for has not been written yet.
+    /// The requested revision has not been written yet.
     #[error("required revision {requested} is a future revision, the current is {current}")]
     FutureRevision {
-        /// What was asked for.
+        /// The requested revision.
         requested: Revision,
         /// The newest revision that can be read.
         current: Revision,
@@ -37,10 +37,10 @@ pub enum Error {
     /// The store cannot answer now; a write may or may not have happened.
     #[error("store unavailable: {0}")]
     Unavailable(String),
-    /// What is stored is not what was written. It is not served.
+    /// The stored data is not what was written. It is not served.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// The same, where one key alone is concerned.
+    /// One key's value is damaged; the rest of the store can be read.
     #[error("{0}")]
     Damaged(Box<Damaged>),
     /// The key or value is over the store's limit. Nothing was written. Clients see the text.
@@ -54,11 +54,11 @@ pub enum Error {
     Invalid(String),
 }
 
-/// etcd's words for a write over its limit, which every engine uses: clients of the reference know them.
+/// etcd's message for a write over its limit, used by every engine: clients of the reference know it.
 const REQUEST_TOO_LARGE: &str = "etcdserver: request is too large"; // reference message
 
 impl Error {
-    /// A write over the store's limit.
+    /// Error of a write over the store's limit.
     pub const fn too_large() -> Error {
         Error::TooLarge(Cow::Borrowed(REQUEST_TOO_LARGE))
     }

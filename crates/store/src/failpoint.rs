@@ -1,40 +1,40 @@
-//! Named places at which a server can be made to die, for `conformance/robustness`: a kill at random seldom meets the
-//! moment between two steps.
+//! Failpoints: named places at which the process can be made to abort, for `conformance/robustness`. A kill at a random
+//! time seldom falls between two given steps.
 //!
-//! Only with the feature `failpoints`; without it there is nothing here. `KEVEL_FAILPOINTS=NAME=abort:N` ends the
-//! process the N-th time it comes to a place, as SIGKILL would: nothing is flushed, nobody is told.
+//! Compiled in only with the feature `failpoints`. `KEVEL_FAILPOINTS=NAME=abort:N` aborts the process the N-th time it
+//! reaches the failpoint, as SIGKILL would: nothing is flushed, no client gets an answer.
 
-/// Before a transaction is committed, and synced with that.
+/// Before a transaction is committed and synced.
 pub(crate) const BEFORE_COMMIT: &str = "store/before-commit";
-/// After it was, and before anybody knows.
+/// After the commit, before watchers and writers learn of it.
 pub(crate) const AFTER_COMMIT: &str = "store/after-commit";
-/// Before watchers, and the watch cache with them, are told of what was committed.
+/// Before watches, the watch cache's among them, get the committed events.
 pub(crate) const BEFORE_PUBLISH: &str = "store/before-publish";
-/// Before those who wrote are told that it was committed.
+/// Before the writers of a batch get the result of the commit.
 pub(crate) const BEFORE_ANSWER: &str = "store/before-answer";
-/// After a compaction was noted, and before anything was removed.
+/// After a compaction was recorded, before anything was removed.
 pub(crate) const COMPACTING: &str = "store/compacting";
-/// While what was compacted is removed.
+/// While compacted records are removed.
 pub(crate) const SWEEPING: &str = "store/sweeping";
-/// Before the log is carried over into the database.
+/// Before the write-ahead log is copied into the database.
 pub(crate) const CHECKPOINT: &str = "store/checkpoint";
-/// While a resource is loaded into its cache.
+/// While a resource is loaded into its watch cache.
 pub(crate) const LOADING: &str = "cache/loading";
-/// Between the engine's watch and the caches.
+/// Between the engine's watch and the watch caches.
 pub(crate) const HEARD: &str = "cache/heard";
 
-/// Dies here, if this is the place and the time.
+/// Aborts the process if this failpoint is armed and its count is reached; does nothing without the feature.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub(crate) fn reach(_name: &str) {}
 
-/// Dies here, if this is the place and the time.
+/// Aborts the process if this failpoint is armed and its count is reached.
 #[cfg(feature = "failpoints")]
 pub(crate) fn reach(name: &str) {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// The place, and how many times it is passed before the last.
+    /// Armed failpoint, and the number of passes left.
     static ARMED: LazyLock<Option<(String, AtomicU64)>> = LazyLock::new(|| {
         let armed = std::env::var("KEVEL_FAILPOINTS").ok()?;
         let (name, times) = armed.split_once("=abort:")?;

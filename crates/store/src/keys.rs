@@ -1,5 +1,5 @@
-//! Where each resource lives under the prefix (`/registry`): the reference's layout, so that either
-//! server finds what the other wrote.
+//! Storage keys of resources and objects under the prefix (`--etcd-prefix`, `/registry`): the reference's layout, so
+//! that either server finds the other's objects.
 //!
 //! ```
 //! use kevel_store::keys::{self, Origin};
@@ -8,32 +8,31 @@
 //! assert_eq!(keys::object_key(&pods, Some("default"), "web-0"), "/registry/pods/default/web-0");
 //! ```
 
-/// Who defines a resource: it decides whether its group is part of its keys.
+/// Origin of a resource; it decides whether the API group is part of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A kind of the control plane itself: `/registry/<resource>/`.
+    /// A built-in kind of the control plane: `/registry/<resource>/`.
     BuiltIn,
-    /// A kind of another API server in the same process, or a custom resource:
-    /// `/registry/<group>/<resource>/`.
+    /// A kind of another API server in the same process, or a custom resource: `/registry/<group>/<resource>/`.
     Extension,
 }
 
 /// Keys, relative to the prefix, that hold bookkeeping rather than objects of a resource.
 pub mod bookkeeping {
-    /// The bitmap of allocated service addresses.
+    /// Bitmap of allocated service cluster IPs.
     pub const SERVICE_IPS: &str = "ranges/serviceips";
-    /// The bitmap of the second address family.
+    /// Bitmap of service cluster IPs of the second address family.
     pub const SECONDARY_SERVICE_IPS: &str = "ranges/secondaryserviceips";
-    /// The bitmap of allocated node ports.
+    /// Bitmap of allocated node ports.
     pub const SERVICE_NODE_PORTS: &str = "ranges/servicenodeports";
-    /// Which API servers serve the `kubernetes` service.
+    /// Leases of the API servers that are endpoints of the `kubernetes` service.
     pub const MASTER_LEASES: &str = "masterleases/";
-    /// Which API servers take requests of their peers.
+    /// Leases of the API servers that take proxied requests of their peers.
     pub const PEER_SERVER_LEASES: &str = "peerserverleases/";
 }
 
-/// The prefix of all keys of a resource, with a slash at its end. Some built-in kinds are kept under
-/// another name than their own: `minions`.
+/// Prefix of all keys of a resource, with a slash at its end. Some built-in kinds are stored under another name than
+/// their own: nodes under `minions`.
 pub fn resource_prefix(prefix: &str, origin: Origin, group: &str, resource: &str) -> String {
     let root = root(prefix);
     let resource = resource.to_lowercase();
@@ -43,7 +42,7 @@ pub fn resource_prefix(prefix: &str, origin: Origin, group: &str, resource: &str
     }
 }
 
-/// The key of one object, given the prefix of its resource.
+/// Key of one object, given the prefix of its resource.
 pub fn object_key(resource_prefix: &str, namespace: Option<&str>, name: &str) -> String {
     match namespace {
         Some(namespace) => format!("{resource_prefix}{namespace}/{name}"),
@@ -51,7 +50,7 @@ pub fn object_key(resource_prefix: &str, namespace: Option<&str>, name: &str) ->
     }
 }
 
-/// The prefix as keys begin with it: one slash at either end, whatever the flag said.
+/// The storage prefix with one slash at either end, whatever slashes the flag had.
 pub fn root(prefix: &str) -> String {
     match prefix.trim_matches('/') {
         "" => "/".into(),

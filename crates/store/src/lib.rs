@@ -5,9 +5,9 @@
 //! Old revisions stay readable until they are compacted, so a list can be continued at the revision
 //! it began at and a watch can start in the past.
 //!
-//! [`Engine`] is the contract; [`embedded::Embedded`] keeps it in a directory or in memory,
-//! [`etcd::Etcd`] in an etcd cluster with the reference's keys. [`guaranteed_update`] is the retry
-//! loop that all updates of objects go through. [`keys`] says where each resource lives.
+//! [`Engine`] is the contract (upstream: `storage.Interface` over etcd3); [`embedded::Embedded`] keeps it in a
+//! directory or in memory, [`etcd::Etcd`] in an etcd cluster with the reference's keys. [`guaranteed_update`] is the
+//! retry loop that all updates of objects go through. [`keys`] gives the key of each resource and object.
 //!
 //! ```
 //! use kevel_store::{Engine, RangeOptions, embedded::{Embedded, Options}};
@@ -46,7 +46,7 @@ pub use update::{Change, MAX_CONFLICTS, UpdateError, Updated, guaranteed_update}
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// The revision of a store that nothing was ever written to.
+    /// Revision of a store without any write.
     pub const INITIAL: Revision = Revision(1);
 
     /// The revision that the next write transaction produces.
@@ -68,7 +68,7 @@ pub struct Entry {
     pub key: Bytes,
     /// The bytes as they were written.
     pub value: Bytes,
-    /// The revision at which the key last came into being.
+    /// Revision that created the key, since its last deletion.
     pub create_revision: Revision,
     /// The revision that wrote this value.
     pub mod_revision: Revision,
@@ -81,21 +81,21 @@ pub struct Event {
     pub key: Bytes,
     /// The revision of the change.
     pub revision: Revision,
-    /// What the key holds since; `None` when it was deleted.
+    /// Entry of the key after the change; `None` when the key was deleted.
     pub current: Option<Entry>,
-    /// What the key held before; `None` when it was created.
+    /// Entry of the key before the change; `None` when the key was created.
     pub previous: Option<Entry>,
-    /// Why the value of `current` is nothing that anybody could read. A watch goes on past it: one
-    /// value must not keep others from being told of theirs.
+    /// Reason that the value of `current` cannot be read. A watch goes on past such a value: it must not keep the
+    /// changes of other keys from the watcher.
     pub unreadable: Option<Unreadable>,
 }
 
-/// Why a value cannot be read.
+/// Reason that a value cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It will never be: it is not what was written, or the key that it was encrypted with is gone.
+    /// Permanent: the value is not what was written, or its encryption key is gone.
     Damaged(String),
-    /// It cannot be read now: who has its key does not answer. It has to be asked for again.
+    /// Temporary: the KMS plug-in that holds the encryption key does not answer. Read the value again later.
     Unavailable(String),
 }
 
@@ -108,7 +108,7 @@ pub struct WatchResponse {
     pub revision: Revision,
 }
 
-/// What [`Engine::get`] found.
+/// Result of [`Engine::get`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetResponse {
     /// The entry, if the key existed.
@@ -117,7 +117,7 @@ pub struct GetResponse {
     pub revision: Revision,
 }
 
-/// Which part of a prefix [`Engine::range`] reads.
+/// Options of [`Engine::range`]: revision and page.
 #[derive(Debug, Default, Clone)]
 pub struct RangeOptions {
     /// Read the past as it was at this revision; the present when `None`.
@@ -126,7 +126,7 @@ pub struct RangeOptions {
     pub limit: usize,
     /// Return only keys after this one: the last key of the page before.
     pub after: Option<Bytes>,
-    /// Say how many entries remain after a limited page.
+    /// Count the entries that remain after a limited page.
     pub count: bool,
 }
 
@@ -137,29 +137,29 @@ pub struct RangeResponse {
     pub entries: Vec<Entry>,
     /// Whether entries follow this page.
     pub more: bool,
-    /// What belongs to this page and cannot be read.
+    /// Keys of this page whose values cannot be read.
     pub damaged: Vec<Damaged>,
-    /// How many follow it; always `Some` when asked for.
+    /// Number of entries after this page; always `Some` if [`RangeOptions::count`] is set.
     pub remaining: Option<u64>,
     /// The revision that was read: pass it with the next page's request.
     pub revision: Revision,
 }
 
-/// A key whose value is not what was written, or is nothing that anybody could read.
+/// A key whose value is not what was written, cannot be decoded or cannot be decrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// The whole key; empty where not even that is known.
+    /// The whole key; empty if the key is unknown too.
     pub key: Bytes,
     /// The revision that wrote the value.
     pub revision: Revision,
-    /// What is wrong.
+    /// Description of the damage.
     pub why: String,
-    /// Whether it is encrypted, and nobody here can decrypt it.
+    /// Whether the value is encrypted and no configured encryption key decrypts it.
     pub sealed: bool,
 }
 
 impl fmt::Display for Damaged {
-    /// In the words of the reference.
+    /// Formats the error with the reference's message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.sealed {
             return f.write_str(&self.why);
@@ -177,7 +177,7 @@ impl fmt::Display for Damaged {
 /// A boxed future, so that an engine can be used as `Arc<dyn Engine>`.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What every engine does.
+/// Storage engine: etcd's operations as Kubernetes uses them (upstream: the etcd3 client behind `storage.Interface`).
 ///
 /// A write is durable before it is acknowledged, and visible to every read that starts afterwards.
 /// A write whose future is dropped, or that fails with [`Error::Unavailable`], may or may not have
@@ -191,8 +191,8 @@ pub trait Engine: Send + Sync + 'static {
         revision: Option<Revision>,
     ) -> Pending<'a, Result<GetResponse>>;
 
-    /// Reads the keys that begin with `prefix`. What cannot be read does not keep the rest from being
-    /// read: it is in [`RangeResponse::damaged`].
+    /// Reads the keys that begin with `prefix`. Values that cannot be read are in [`RangeResponse::damaged`]; the other
+    /// entries are returned.
     fn range<'a>(
         &'a self,
         prefix: &'a [u8],
@@ -202,8 +202,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Counts the keys that begin with `prefix`, at the present.
     fn count<'a>(&'a self, prefix: &'a [u8]) -> Pending<'a, Result<u64>>;
 
-    /// Writes a key that does not exist, or fails with [`Error::Exists`]. With `ttl` the key is
-    /// deleted by itself when that time has passed, at the earliest.
+    /// Writes a key that does not exist, or fails with [`Error::Exists`]. With `ttl` the engine deletes the key once
+    /// that time has passed, not earlier.
     fn create<'a>(
         &'a self,
         key: &'a [u8],
@@ -211,8 +211,8 @@ pub trait Engine: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>>;
 
-    /// Replaces a value written at `expected`, or fails with [`Error::Conflict`] or
-    /// [`Error::NotFound`]. The time to live is replaced too: without one the key stays.
+    /// Replaces a value written at `expected`, or fails with [`Error::Conflict`] or [`Error::NotFound`]. Replaces the
+    /// time to live too: without `ttl` the key does not expire.
     fn update<'a>(
         &'a self,
         key: &'a [u8],
@@ -221,9 +221,9 @@ pub trait Engine: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>>;
 
-    /// Whether what a key holds would be stored in another form today (encrypted with another key):
-    /// then a write that changes nothing has something to write. Asked of what is there, because a
-    /// value that was read some time ago may have become stale since.
+    /// Whether the stored value of a key would be written in another form today (encrypted with another key): then an
+    /// update that does not change the object is written nevertheless. The engine looks at the stored value, because a
+    /// value that was read earlier may have become stale since.
     fn is_stale<'a>(&'a self, _key: &'a [u8]) -> Pending<'a, Result<bool>> {
         Box::pin(std::future::ready(Ok(false)))
     }
@@ -231,20 +231,18 @@ pub trait Engine: Send + Sync + 'static {
     /// Deletes a value written at `expected`, or fails as [`Engine::update`] does.
     fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>>;
 
-    /// Follows the keys that begin with `prefix`: every change after revision `after`, once, in
-    /// order. Fails with [`Error::Compacted`], here or in the stream, when `after` is older than
-    /// what is kept. A revision in the future is waited for. Progress up to `after` itself is not
-    /// reported: a watch starts out having come that far.
+    /// Watches the keys that begin with `prefix`: every change after revision `after`, once, in order. Fails with
+    /// [`Error::Compacted`], here or in the stream, when `after` has been compacted. A revision in the future is waited
+    /// for. Progress up to `after` itself is not reported: a watch starts out having come that far.
     fn watch<'a>(&'a self, prefix: &'a [u8], after: Revision) -> Pending<'a, Result<Watch>>;
 
-    /// The revision of the last write acknowledged to anybody before this call. Never less than a
-    /// revision that a read or a watch has told of before: whoever finds it so knows that the history
-    /// of the store was exchanged for an older one.
+    /// Revision of the last write acknowledged before this call. Never less than a revision that a read or a watch has
+    /// returned before, unless the store was replaced by an older one, as by the restore of a backup.
     fn current_revision(&self) -> Pending<'_, Result<Revision>>;
 
-    /// Whether watches report progress when they are asked to. An etcd that is too old for it is only
-    /// recognised once a watch has reached it; then reads that must be consistent have to be made
-    /// here rather than waited for.
+    /// Whether watches report progress on request (etcd: `WatchProgressRequest`). An etcd that is too old for it is
+    /// recognised only once a watch has reached it; consistent reads then go to the engine instead of waiting for the
+    /// watch cache.
     fn reports_progress(&self) -> bool {
         true
     }
@@ -253,11 +251,11 @@ pub trait Engine: Send + Sync + 'static {
     /// [`Revision::default`] (0) when nothing was compacted.
     fn compacted_revision(&self) -> Revision;
 
-    /// Forgets what was overwritten or deleted up to `revision`.
+    /// Removes superseded and deleted values up to `revision` from the history.
     fn compact(&self, revision: Revision) -> Pending<'_, Result<()>>;
 
-    /// Whether writes can be expected to succeed; the error says why not. It goes all the way to the
-    /// disk or the cluster, so it takes as long as that does: [`Probe`] has a deadline.
+    /// Whether writes can be expected to succeed; the error gives the reason if not. The check goes to the disk or the
+    /// cluster and takes as long as they do: [`Probe`] has a deadline.
     fn health(&self) -> Pending<'_, Result<()>>;
 
     /// Stops background work and ends watches. Acknowledged writes need no close to be safe.
@@ -268,7 +266,7 @@ pub trait Engine: Send + Sync + 'static {
 pub struct Watch(Box<dyn WatchSource>);
 
 impl Watch {
-    /// The watch of an engine.
+    /// Wraps the watch of an engine.
     pub fn new(source: impl WatchSource + 'static) -> Watch {
         Watch(Box::new(source))
     }
@@ -279,8 +277,8 @@ impl Watch {
         self.0.next().await
     }
 
-    /// Asks for a response with the current revision even if nothing changes under the prefix. A
-    /// hint: ask again when no progress comes.
+    /// Requests a response with the current revision even if nothing changes under the prefix. A hint: repeat it when
+    /// no progress comes.
     pub fn request_progress(&mut self) {
         self.0.request_progress();
     }

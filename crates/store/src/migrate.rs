@@ -1,16 +1,16 @@
-//! Moves everything from an embedded store into etcd, or from etcd into an embedded store.
+//! Migration of all keys from an embedded store into etcd, or from etcd into an embedded store.
 //!
-//! What goes over: every key below the prefix with its value as it is stored (what is encrypted stays
-//! encrypted: the new server needs the same configuration), and what is left of its time to live.
-//! Either server reads either form of values.
+//! Copied: every key below the prefix with its value as it is stored (encrypted values stay encrypted: the new server
+//! needs the same encryption configuration), and the rest of its time to live. Either server reads either form of
+//! values.
 //!
-//! What does not: revisions and history. Every key is written anew, under a revision that is above all
-//! revisions of the old store, and the past is compacted. So no client takes a `resourceVersion` of the
-//! old store for one of the new: a watch or a list from there is told 410 Gone and starts over, a write
-//! is told 409 Conflict and tried again on what it reads.
+//! Not copied: revisions and history. Every key is written under a new revision that is above all revisions of the old
+//! store, and the history before it is compacted. So no client takes a `resourceVersion` of the old store for one of
+//! the new: a watch or list at an old revision gets 410 Gone and starts over, a write gets 409 Conflict and is retried
+//! on a fresh read.
 //!
-//! The target must be empty. A target that an interrupted run has left is recognised: servers do not work
-//! on it, and the next run clears it and begins anew. Memory is bounded by a page, however much there is.
+//! The target must be empty. The target of an interrupted run is recognised: servers refuse to open it, and the next
+//! run clears it and starts over. Memory is bounded by one page.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,27 +25,27 @@ pub(crate) const PAGE_BYTES: usize = 4 << 20;
 /// Keys after which a page is full.
 pub(crate) const PAGE_KEYS: usize = 1024;
 
-/// A key on its way from one store to another.
+/// A key that is copied from one store to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) key: Bytes,
     pub(crate) value: Bytes,
-    /// How long it is to live from now on; for ever without.
+    /// Remaining time to live; `None`: the key does not expire.
     pub(crate) ttl: Option<Duration>,
 }
 
-/// What went over.
+/// Result of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
-    /// How many keys.
+    /// Number of copied keys.
     pub keys: u64,
-    /// The revision of the old store.
+    /// Revision of the old store.
     pub from: Revision,
-    /// The revision of the new one, which is above it.
+    /// Revision of the new store; greater than `from`.
     pub to: Revision,
 }
 
-/// Hears how far it has come, in words for a person.
+/// Receives progress messages for the operator.
 pub type Say<'a> = &'a (dyn Fn(String) + Sync);
 
 /// Copies the store in `directory`, which no server has open, into an etcd that is empty below its prefix.
@@ -87,7 +87,7 @@ async fn copy_out(source: &Embedded, target: &etcd::Options, say: Say<'_>) -> Re
     Ok(Migrated { keys, from, to: into.finish().await? })
 }
 
-/// Makes a store in `directory`, which is empty or not there, of what an etcd holds below its prefix.
+/// Makes a store in `directory`, which is empty or does not exist, of the keys that an etcd holds below its prefix.
 pub async fn import(source: etcd::Options, directory: &Path, say: Say<'_>) -> Result<Migrated> {
     let mut source = etcd::Contents::open(&source).await?;
     let from = source.revision();

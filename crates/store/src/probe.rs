@@ -1,4 +1,4 @@
-//! Asks an engine whether it works, and does not wait for ever.
+//! Health probe of an engine, with a deadline.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,11 @@ use tokio::time::Instant;
 
 use crate::{Engine, Error, Result};
 
-/// The question whether an engine works, for health checks: many may ask at once, one question is
-/// under way at a time, and who asks often gets the last answer.
+/// Health probe of an engine: concurrent callers share one [`Engine::health`] call, and a recent result is reused.
 #[derive(Clone)]
 pub struct Probe {
     engine: Arc<dyn Engine>,
-    /// When the question that is under way was asked.
+    /// Start of the call under way.
     asked: Arc<Mutex<Option<Instant>>>,
     answered: signal::Sender<Option<ProbeResult>>,
 }
@@ -32,12 +31,12 @@ impl std::fmt::Debug for Probe {
 }
 
 impl Probe {
-    /// Nothing is asked yet.
+    /// Makes a probe; nothing is called yet.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         Probe { engine, asked: Arc::default(), answered: signal::Sender::new(None) }
     }
 
-    /// What the engine says, within `timeout`. An answer counts for half as long, as in the reference.
+    /// Health of the engine, within `timeout`. A result is reused for half that time, as in the reference.
     pub async fn check(&self, timeout: Duration) -> Result<()> {
         let now = timer_now();
         let mut answered = self.answered.subscribe();
@@ -45,7 +44,8 @@ impl Probe {
             answer.as_ref().is_some_and(|answer| answer.at + timeout / 2 > now)
         };
         let asked = self.ask(recent(&answered.borrow()));
-        // Who asks while a question is overdue need not wait for it once more.
+        // The deadline counts from the start of the call: a caller that joins an overdue call does not wait for the
+        // whole timeout again.
         let patience = (asked + timeout).saturating_duration_since(now);
         let answer = tokio::time::timeout(patience, answered.wait_for(recent)).await;
         match answer {
@@ -55,7 +55,7 @@ impl Probe {
         }
     }
 
-    /// Asks, unless that is done already or need not be done. Returns when it was asked.
+    /// Starts the health call, unless one is under way or `answered`. Returns the start of the call.
     fn ask(&self, answered: bool) -> Instant {
         let now = timer_now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);

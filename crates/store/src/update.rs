@@ -1,4 +1,4 @@
-//! The retrying update that every change of an object goes through.
+//! The retrying update that every change of an object goes through (upstream: `GuaranteedUpdate`).
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -6,15 +6,15 @@ use bytes::Bytes;
 
 use crate::{Engine, Entry, Error, Revision};
 
-/// Writers that get in between before an update gives up. Each one of them made progress, so this
-/// is a bound on starvation, not a normal end.
+/// Conflicting writes after which an update gives up. Each of them made progress, so this is a bound on starvation, not
+/// a normal end.
 pub const MAX_CONFLICTS: usize = 100;
 
-/// What an update wants to become of a key.
+/// Outcome that an update function asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Write this value, with a time to live if there is one. Writing the bytes that are there
-    /// already is no write, unless they are stale ([`Engine::is_stale`]): the revision stays.
+    /// Write this value, with a time to live if there is one. If the stored bytes are the same and not stale
+    /// ([`Engine::is_stale`]), nothing is written and the revision stays.
     Put(Bytes, Option<Duration>),
     /// Delete the key.
     Delete,
@@ -22,12 +22,12 @@ pub enum Change {
     Keep,
 }
 
-/// Why a [`guaranteed_update`] failed.
+/// Error of [`guaranteed_update`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateError<E> {
     /// The store failed.
     Store(Error),
-    /// The caller's function refused the state that the key is in now.
+    /// The caller's function refused the key's present state.
     Refused(E),
 }
 
@@ -48,20 +48,20 @@ impl<E: fmt::Display> fmt::Display for UpdateError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for UpdateError<E> {}
 
-/// What a [`guaranteed_update`] did.
+/// Result of [`guaranteed_update`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updated {
-    /// What the key holds now; after a deletion, what it held last.
+    /// The key's entry now; after a deletion, its last entry.
     pub entry: Option<Entry>,
     /// The revision of the write; `None` when nothing had to be written.
     pub written: Option<Revision>,
 }
 
-/// Calls `change` with what `key` holds and carries out what it returns; again when somebody else
-/// wrote in between.
+/// Calls `change` with the entry of `key` and carries out the returned [`Change`]; again after a conflicting write.
 ///
-/// `cached` is a first guess that saves a read. It may be stale: neither an error nor a "no change"
-/// is believed on its ground alone. `change` may be called several times and must not remember.
+/// `cached` is a first guess that saves a read. It may be stale: an error or "no change" that `change` returns for it
+/// is checked against the present entry first. `change` may be called several times and must not keep state between
+/// calls.
 ///
 /// ```
 /// # use kevel_store::{*, embedded::*};
@@ -100,7 +100,7 @@ where
                 (Some(value), ttl)
             }
             Ok(Change::Delete) => (None, None),
-            // Nothing to write, or refused: true of the present?
+            // Nothing to write, or refused: final only if `state` is the present entry.
             settled if is_current => {
                 settled.map_err(UpdateError::Refused)?;
                 return Ok(Updated { entry: state, written: None });
@@ -129,7 +129,7 @@ where
             Err(Error::Conflict(entry) | Error::Exists(entry)) if conflicts < MAX_CONFLICTS => {
                 Some(*entry)
             }
-            // Deleted in between, unless it is what was to be deleted.
+            // Deleted in between: call `change` again, unless a key that does not exist was to be deleted.
             Err(Error::NotFound)
                 if conflicts < MAX_CONFLICTS && !(is_current && state.is_none()) =>
             {

@@ -1,4 +1,4 @@
-//! What the watch cache promises, on the embedded engine in memory where nothing else is said.
+//! The watch cache's guarantees, on the embedded engine in memory unless a test says otherwise.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ async fn fixture() -> Fixture {
     let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
     let caches = Caches::start(engine.clone(), "/registry/");
     let pods = caches.add(pods());
-    // What happens before a cache is loaded is not in its log.
+    // Events from before a cache is loaded are not in its log.
     pods.loaded().await.unwrap();
     Fixture { engine, caches, pods }
 }
@@ -158,7 +158,7 @@ async fn what_the_log_does_not_know_comes_from_the_engine() {
     let first = f.create("ns/b", "n", "x").await;
     let gone = f.delete("ns/a").await;
     f.pods.snapshot(At::Consistent).await.unwrap();
-    // A cache that was loaded later has seen nothing of what was before.
+    // A cache that is loaded later has no events from before.
     f.caches.remove(PODS);
     let pods = f.caches.add(pods());
     let keys = |s: kevel_store::cache::Snapshot| -> Vec<String> {
@@ -207,7 +207,7 @@ async fn a_selection_sees_what_enters_and_leaves_it() {
         told(&seen),
         [a(Added, 2), a(Modified, 3), a(Modified, 4), a(Modified, 5), a(Deleted, 7)]
     );
-    // The object that left is shown as it was last, under the revision that took it away.
+    // The DELETED event shows the last state with the deletion's revision.
     let shown = seen[4].event.object(Deleted).unwrap();
     assert_eq!(shown.label("app"), Some("x"));
     assert!(
@@ -233,14 +233,14 @@ async fn watches_start_anywhere_in_the_log_and_bookmarks_follow() {
             assert_eq!(watcher.caught_up(), revisions[19]);
         }
     }
-    // Progress elsewhere moves the bookmark of a watcher that has nothing to hear.
+    // Progress of other resources moves the bookmark of an idle watcher.
     let mut watcher = f.pods.watch(select("", ""), revisions[19]).await.unwrap();
     let other = f.engine.create(b"/registry/other/x", "{}".into(), None).await.unwrap();
     f.pods.snapshot(At::Consistent).await.unwrap();
     assert_eq!(watcher.caught_up(), other);
 }
 
-/// A server that was restarted, or another one, takes up the watches of the first.
+/// A watch continues on a restarted server, or on another one.
 #[tokio::test]
 async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
     let f = fixture().await;
@@ -248,7 +248,7 @@ async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
     f.create("ns/b", "n", "x").await;
     f.update("ns/a", "n", "y").await;
     f.delete("ns/b").await;
-    // Another cache of the same store, which has seen none of it.
+    // Another cache of the same store, without any of the events.
     let later = Caches::start(f.engine.clone(), "/registry/");
     let pods = later.add(pods());
     pods.loaded().await.unwrap();
@@ -257,7 +257,7 @@ async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
     for (labels, fields) in selections {
         before.push(f.pods.watch(select(labels, fields), start).await.unwrap());
     }
-    // All at once: it is recalled once.
+    // Concurrent watches: the history is recalled once.
     let [one, two, three] = selections;
     let watch = |(labels, fields)| pods.watch(select(labels, fields), start);
     let after = tokio::join!(watch(one), watch(two), watch(three));
@@ -266,14 +266,14 @@ async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
         let mut other = other.unwrap();
         assert_eq!(told(&take(&mut one, 4).await), told(&take(&mut other, 4).await));
     }
-    // A list of the past is right as well.
+    // A list of a past revision is right as well.
     let snapshot = pods.snapshot(At::Exact(Revision(start.0 + 1))).await.unwrap();
     let names: Vec<&str> = snapshot.range("", None).map(|object| object.key()).collect();
     assert_eq!(names, ["ns/a", "ns/b"]);
 }
 
-/// The same on etcd, old ones of which do not say how far a watch has come: of a resource of which nothing is heard, and of one
-/// with something among what others write.
+/// A watch continues on another server, with etcd (old versions of which do not report progress): of a resource without
+/// events, and of one with events among those of others.
 #[tokio::test]
 async fn a_watch_of_a_quiet_resource_goes_on_in_a_cache_that_was_loaded_after_it_began() {
     let folder = tempfile::tempdir().unwrap();
@@ -321,7 +321,7 @@ async fn what_is_compacted_is_not_recalled() {
         if requested == start && told == oldest),
         "{refused}"
     );
-    // Whoever has the last revision goes on.
+    // A watch from the last revision works.
     pods.watch(Selection::default(), last).await.unwrap();
 }
 
@@ -386,7 +386,7 @@ async fn a_watcher_takes_as_much_as_it_can_send() {
         let revisions: Vec<_> = all.iter().map(|d| d.event.revision().0).collect();
         assert_eq!(revisions, (start.0 + 1..=start.0 + 100).collect::<Vec<_>>(), "{fields}");
     }
-    // One that has caught up goes on with what comes.
+    // A watcher that has caught up gets later events.
     let last = f.pods.snapshot(At::Consistent).await.unwrap().revision();
     let mut watcher = f.pods.watch(select("", "spec.nodeName=n1"), last).await.unwrap();
     for i in 0..20 {
@@ -435,7 +435,7 @@ async fn what_cannot_be_read_is_an_error_not_a_hole() {
                ResourceVersion: 0, AdditionalErrorMsg: not a JSON object";
     assert_eq!(found.wire(), Err(why));
     assert_eq!(f.caches.readable(), Err(why.to_owned()));
-    // It keeps nobody from the others, and comes and goes as if it were not there.
+    // A damaged object does not keep clients from the others, and its changes produce no events.
     f.create("ns/good", "n", "x").await;
     assert_eq!(f.names(At::Consistent).await, ["ns/good"]);
     let mut watcher = f.pods.watch(select("", ""), Revision(3)).await.unwrap();
@@ -454,8 +454,8 @@ async fn what_cannot_be_read_is_an_error_not_a_hole() {
     assert_eq!(f.caches.readable(), Ok(()));
 }
 
-/// Writers at once, and watchers from every revision: each one's log, replayed on the snapshot it
-/// began at, gives the final state, and every snapshot in between is what the history says.
+/// Concurrent writers, and watchers from every revision: each watcher's events, replayed on its first snapshot, give
+/// the final state, and every snapshot in between agrees with the history.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_watchers_log_replays_to_the_final_state() {
     let f = Arc::new(fixture().await);

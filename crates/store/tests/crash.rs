@@ -1,9 +1,9 @@
-//! A process that writes is killed at random moments. What it was told is written must be there,
-//! and nothing else but what it was writing just then.
+//! A writing process is killed at random moments. Every acknowledged write must be there, and besides them only the
+//! writes under way.
 //!
 //! `KEVEL_CRASH_ROUNDS` sets the number of kills.
 
-// Helpers of tests are tests too.
+// Test helpers may unwrap, too.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -34,7 +34,7 @@ fn acknowledged_writes_survive_a_kill() {
     let mut model = Model::default();
     let mut acknowledged = 0;
     for round in 0..rounds {
-        // Every other round is also killed amid compaction and folding of the index.
+        // Every other round is killed during compaction and folding of the index as well.
         let compact = round % 2 == 1;
         let kill_after = 1 + dice.roll(if round % 5 == 4 { 6000 } else { 600 });
         acknowledged += write_and_kill(directory.path(), compact, kill_after, &mut model);
@@ -43,8 +43,8 @@ fn acknowledged_writes_survive_a_kill() {
     println!("{rounds} kills, {acknowledged} acknowledged writes, none lost");
 }
 
-/// The process that is killed: each of its writers goes round its own keys and reports each
-/// acknowledged write as `ack revision key value`.
+/// The process that is killed: each of its writers writes its own keys in turn and reports each acknowledged write as
+/// `ack revision key value`.
 #[test]
 #[ignore = "runs as the child of the crash test"]
 fn child() {
@@ -66,7 +66,7 @@ async fn write_forever(store: Arc<Embedded>, writer: usize) {
     for turn in 0.. {
         let key = format!("/{writer}/{}", turn % KEYS_PER_WRITER);
         let current = store.get(key.as_bytes(), None).await.unwrap().entry;
-        // The value says which write of this key it is, so the next one is known in advance.
+        // The value is the number of the write of this key, so the next one is known in advance.
         let number = current.as_ref().map_or(0, |entry| number_of(&entry.value)) + 1;
         let outcome = match current {
             None => store.create(key.as_bytes(), value(number).into(), None).await,
@@ -87,7 +87,7 @@ fn number_of(value: &[u8]) -> u64 {
     std::str::from_utf8(value).unwrap().trim_end().parse().unwrap()
 }
 
-/// What must be in the store: the last write of each key, by revision and number.
+/// Expected contents of the store: the last write of each key, by revision and number.
 #[derive(Default)]
 struct Model {
     keys: HashMap<String, (u64, u64)>,
@@ -102,7 +102,7 @@ fn write_and_kill(directory: &Path, compact: bool, kill_after: u64, model: &mut 
     }
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut acknowledged = 0;
-    // The pipe is read to its end: what was reported before the kill counts.
+    // The pipe is read to its end: writes reported before the kill count.
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         let fields: Vec<_> = line.split(' ').collect();
@@ -134,7 +134,7 @@ fn verify(directory: &Path, model: &mut Model) {
             assert_eq!(entry.value, value(found.1));
             *known = found;
         }
-        // The history tells the same, without a gap.
+        // The history agrees, without a gap.
         let after = report.compacted.max(Revision(1));
         let mut watch = store.watch(b"/", after).await.unwrap();
         let mut next = after.0 + 1;

@@ -1,6 +1,6 @@
-//! Damaged files: what is wrong is detected, and never served.
+//! Damaged files: damage is detected, and never served.
 
-// Helpers of tests are tests too.
+// Test helpers may unwrap, too.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -15,7 +15,7 @@ use kevel_store::{
 };
 use tempfile::TempDir;
 
-/// Everything a store can be asked for.
+/// Everything that can be read from a store.
 #[derive(Debug, Clone, PartialEq)]
 struct Contents {
     present: Vec<Entry>,
@@ -41,7 +41,7 @@ async fn fill(store: &Embedded, from: u64, to: u64) -> Revision {
     last
 }
 
-/// Reads all there is, or fails where it is damaged.
+/// Reads everything, or fails on damage.
 async fn read(directory: &Path) -> Result<Contents> {
     let store = Embedded::open(directory, Options::default())?;
     let contents = async {
@@ -82,7 +82,7 @@ async fn flipped_bytes_are_never_served() {
     let length = fs::metadata(original.path().join("kevel.db")).unwrap().len();
 
     let (mut refused, mut only_check, mut harmless, mut dropped) = (0, 0, 0, 0);
-    // A stride that is prime to the page size hits every kind of place.
+    // A stride that is coprime to the page size hits every kind of place.
     for place in (0..length).step_by(1999) {
         let damaged = copy(original.path());
         let path = damaged.path().join("kevel.db");
@@ -92,7 +92,7 @@ async fn flipped_bytes_are_never_served() {
         file.write_all(&[byte ^ (1 << (place % 8))]).unwrap();
         drop(file);
 
-        // Before reading, since opening may repair what is derived.
+        // Before reading, since opening may repair derived data.
         let checked = embedded::check(damaged.path());
         let whole = checked.as_ref().is_ok_and(|report| report.damaged.is_empty());
         match read(damaged.path()).await {
@@ -106,7 +106,7 @@ async fn flipped_bytes_are_never_served() {
                 only_check += 1;
             }
         }
-        // Where the file is still a database, dropping what is damaged leaves a store that is whole.
+        // If the file is still a database, dropping the damaged keys leaves a valid store.
         if checked.is_ok_and(|report| !report.damaged.is_empty()) {
             embedded::drop_damaged(damaged.path(), &|_| Ok(())).unwrap();
             assert_eq!(embedded::check(damaged.path()).unwrap().damaged, [], "byte {place}");
@@ -130,7 +130,7 @@ async fn a_lost_tail_of_the_log_is_noticed() {
     let original = tempfile::tempdir().unwrap();
     let store = Embedded::open(original.path(), Options::default()).unwrap();
     fill(&store, 0, 100).await;
-    // A copy taken while it runs is what a crash leaves.
+    // A copy of a running store is the state after a crash.
     let crashed = copy(original.path());
     store.close().await;
     let expected = read(copy(crashed.path()).path()).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_lost_tail_of_the_log_is_noticed() {
             Ok(contents) => assert_eq!(contents, expected, "cut at {cut}"),
             Err(error) => panic!("cut at {cut}: {error}"),
         }
-        // Without the note of what was acknowledged, a beginning of the history is left.
+        // Without the note of the acknowledged revision, a prefix of the history is left.
         let _ = fs::remove_file(damaged.path().join("head"));
         if let Ok(contents) = read(damaged.path()).await {
             let kept = contents.history.len();

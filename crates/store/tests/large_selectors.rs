@@ -1,4 +1,4 @@
-//! Watches with selectors as large as a request allows: what they cost those that watch something else.
+//! Watches with selectors as large as a request allows, and their cost to other watches.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,13 +13,13 @@ use kevel_test_support::soon;
 
 const PREFIX: &str = "/registry/pods/";
 const WATCHES: usize = 400;
-/// Fewer, as a debug build takes long to read so many.
+/// Fewer, since a debug build takes long to parse so many.
 const DIFFERENT: usize = 50;
 const WRITES: usize = 40;
-/// Ten times and more of what a debug build takes. Looking at each requirement of each selector takes far longer.
+/// At least ten times the time of a debug build. Evaluating each requirement of each selector takes far longer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// 57 KB of requirements that hold.
+/// 57 KB of requirements that match.
 fn selector(salt: usize) -> LabelSelector {
     let requirements = (0..5700).map(|i| format!("!k{i}-{salt:03}"));
     requirements.collect::<Vec<_>>().join(",").parse().unwrap()

@@ -1,4 +1,4 @@
-//! The command that looks after a store.
+//! The `kevel-store` command: check, backup, restore.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ async fn a_store_in_use_is_backed_up_and_restored() {
     for i in 0..100 {
         store.create(format!("/registry/a/{i}").as_bytes(), OBJECT.into(), None).await.unwrap();
     }
-    // A store in use cannot be checked: it changes under the eyes. It can be backed up.
+    // A store in use cannot be checked, since it changes meanwhile. It can be backed up.
     assert!(!run(&[&live], "check").status.success());
     let backed_up = run(&[&live, &file], "backup");
     assert!(backed_up.status.success(), "{backed_up:?}");
@@ -34,7 +34,7 @@ async fn a_store_in_use_is_backed_up_and_restored() {
     store.create(b"/registry/a/later", OBJECT.into(), None).await.unwrap();
     let restored = run(&[&file, &again], "restore");
     let text = String::from_utf8_lossy(&restored.stdout).into_owned();
-    // Clients have seen revisions after the backup: none of them comes again.
+    // Clients have seen revisions after the backup: none of them is used again.
     assert!(text.contains("revision 1000000101, 100 keys"), "{restored:?}");
     assert!(run(&[&again], "check").status.success());
     assert!(!run(&[&file, &again], "restore").status.success(), "nothing is restored over a store");
@@ -47,7 +47,7 @@ async fn a_store_in_use_is_backed_up_and_restored() {
         let list = store.range(b"/", at).await;
         assert!(matches!(list, Err(Error::Compacted { .. })), "{seen}: {list:?}");
     }
-    // It goes on from there: writes, compaction and the removal of what was compacted.
+    // The restored store works: writes, compaction and sweeping.
     let mut last = Revision(0);
     for turn in 0..100 {
         let key = format!("/registry/a/{turn}");
@@ -84,7 +84,7 @@ async fn a_damaged_backup_is_restored_only_without_what_is_damaged() {
     assert!(said.contains("revision 1000000011, 9 keys"), "{said}");
 }
 
-/// Flips a bit of a value where it stands in the file.
+/// Flips a bit of a value in the file.
 fn damage(directory: &Path, value: &str) {
     let file = directory.join("kevel.db");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -103,7 +103,7 @@ async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
     for i in 0..20 {
         store.create(&key(i), object(i).into(), None).await.unwrap();
     }
-    // One that was replaced, one that nobody could read, and the newest of all.
+    // A superseded value, one that cannot be decoded, and the newest of all.
     store.update(&key(3), object(103).into(), Revision(5), None).await.unwrap();
     store.create(b"/registry/a/garbage", "garbage".into(), None).await.unwrap();
     store.create(&key(20), object(20).into(), None).await.unwrap();
@@ -121,7 +121,7 @@ async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
     let expected = "StorageError: corrupt object, Code: 7, Key: /registry/a/7, ResourceVersion: 0, \
                     AdditionalErrorMsg: the record of revision 9 is not what was written";
     assert_eq!(store.get(&key(7), None).await.unwrap_err().to_string(), expected);
-    // A write of it fails, and takes no other along.
+    // A write of the damaged key fails alone.
     let (seven, eight) = (key(7), key(8));
     let (bad, good) = tokio::join!(
         store.delete(&seven, Revision(9)),
@@ -142,7 +142,7 @@ async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
     ] {
         assert!(said.contains(line), "{line}\n{said}");
     }
-    // A copy of it can be made, and says what it is a copy of.
+    // A copy of it can be made, and the report names the damage.
     let file = folder.path().join("backup");
     assert!(!run(&[&directory, &file], "backup").status.success() && file.exists());
 
@@ -169,7 +169,7 @@ async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
     assert!(run(&[&directory], "check").status.success());
 }
 
-/// A backup into which something was put that runs when the store is used.
+/// A backup with foreign triggers or views, which would run when the store is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_with_foreign_triggers_or_views_is_refused() {
     const FOREIGN: [(&str, &str); 6] = [

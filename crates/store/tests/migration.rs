@@ -1,4 +1,4 @@
-//! From an embedded store to etcd and back, by the command that does it.
+//! Migration from an embedded store to etcd and back, by the `kevel-store` command.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,9 +12,9 @@ use kevel_store::{Engine, Error, RangeOptions, Revision};
 use kevel_test_support::{Ca, EtcdServer, until, write_pair};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 
-/// More than a page of an import or an export.
+/// More than one page of an import or an export.
 const KEYS: usize = 1500;
-/// Expires soon.
+/// Key that expires soon.
 const SOON: &[u8] = b"/registry/events/default/soon";
 const OBJECT: &str = r#"{"metadata":{"name":"a"}}"#;
 
@@ -46,7 +46,7 @@ async fn connect(server: &EtcdServer) -> Etcd {
     Etcd::connect(options).await.unwrap()
 }
 
-/// The server, once it serves.
+/// An etcd server that serves.
 async fn start(folder: &Path) -> Option<EtcdServer> {
     let server = EtcdServer::start(folder)?;
     let etcd = connect(&server).await;
@@ -54,7 +54,7 @@ async fn start(folder: &Path) -> Option<EtcdServer> {
     Some(server)
 }
 
-/// Values of every kind that a store can hold, and a history.
+/// Fills a store with values of every kind, and a history.
 async fn fill(directory: &Path) -> Revision {
     let store = Embedded::open(directory, Options::default()).unwrap();
     for number in 0..KEYS {
@@ -82,12 +82,12 @@ async fn contents(store: &dyn Engine) -> Vec<(String, Vec<u8>)> {
     let all = store.range(b"/registry/", RangeOptions::default()).await.unwrap();
     assert_eq!(all.damaged, []);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // The time of one of them goes on, on a busy machine to its end.
+    // `SOON` may expire on a busy machine.
     let stays = all.entries.iter().filter(|entry| entry.key != SOON);
     stays.map(|entry| (text(&entry.key), entry.value.to_vec())).collect()
 }
 
-/// Nothing of the store is at a revision that a client of the old one has seen, and none of those can be read.
+/// Checks that every object has a revision that no client of the old store has seen, and that those are compacted.
 async fn is_after(store: &dyn Engine, old: Revision) {
     let all = store.range(b"/registry/", RangeOptions::default()).await.unwrap();
     assert!(all.revision > old, "{} after {old}", all.revision);
@@ -263,7 +263,7 @@ async fn what_cannot_go_over_is_said_before_anything_is_written() {
     let flags = [flag(&server), "--etcd-prefix=/other".to_owned()];
     let exported = command("export", &db, &flags).output().unwrap();
     assert!(exported.status.success(), "{}", said(&exported));
-    // What etcd could only be brought to by writing for days is refused before anything is written.
+    // A distance that takes days of writes is refused before anything is written.
     let (backup, later) = (folder.path().join("backup"), folder.path().join("later"));
     kevel_store::embedded::backup_directory(&db, &backup).unwrap();
     kevel_store::embedded::restore(&backup, &later, false).unwrap();

@@ -1,5 +1,5 @@
-//! Members of etcd that are trusted: each row of `conformance/certificates` on a real socket, held
-//! against the verdict of Go's `crypto/x509`.
+//! Trust in etcd members: each row of `conformance/certificates` on a real socket, compared with the verdict of Go's
+//! `crypto/x509`.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use std::time::Duration;
@@ -8,10 +8,10 @@ use kevel_store::etcd::{Etcd, Options, TlsFiles};
 use kevel_store::{Engine as _, RangeOptions};
 use kevel_test_support::trust::{Presenter, TrustRow, rows};
 
-/// Rows about hosts that loopback has.
+/// Rows with hosts of the loopback interface.
 const LOCAL_ROWS: usize = 89;
 
-/// Calls to a member that is not trusted are made again until they have taken this long.
+/// Calls to an untrusted member are retried until this time has passed.
 const REFUSED: Duration = Duration::from_secs(2);
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn etcd_members_are_trusted_as_go_trusts_them() {
             tls: Some(TlsFiles { trusted_ca, client: None }),
             ..Options::default()
         };
-        // The member speaks no etcd: only the handshake can succeed.
+        // The member does not speak etcd's API: only the handshake can succeed.
         let connecting = tokio::spawn(Etcd::connect(options));
         assert_eq!(member.is_trusted().await, row.server.is_trusted(), "{}", row.name);
         connecting.abort();

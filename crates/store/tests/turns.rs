@@ -1,4 +1,5 @@
-//! The watch cache's own tasks: loading, applying and encoding many or large objects holds no worker of the runtime.
+//! The watch cache's tasks: loading, applying and encoding many or large objects must not block a worker of the
+//! runtime.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,13 +14,13 @@ use kevel_store::{Engine, Revision};
 use kevel_test_support::until;
 
 const PREFIX: &str = "/registry/maps/";
-/// Objects, and the time that decoding one takes: half a second together.
+/// Number of objects, and the time that decoding one takes: half a second together.
 const OBJECTS: usize = 100;
 const COST: Duration = Duration::from_millis(5);
-/// The longest pause of another task. The machine may be busy; without turns it is half a second.
+/// Maximum pause of another task. The machine may be busy; without yielding it is half a second.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// Decoder of objects that are expensive, as those with a megabyte of fields are.
+/// Decoder that is slow, as for objects with a megabyte of fields.
 struct Expensive(JsonDecode);
 
 impl Decode for Expensive {
@@ -48,7 +49,7 @@ async fn write_all(engine: &Embedded) {
     }
 }
 
-/// The longest pause of a task that wants to run every millisecond, on a runtime with one worker, while `work` goes on.
+/// Longest pause of a task that runs every millisecond, on a runtime with one worker, during `work`.
 fn longest_pause(work: impl Future<Output = ()>) -> Duration {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(1).enable_all().build().unwrap();
@@ -65,7 +66,7 @@ fn longest_pause(work: impl Future<Output = ()>) -> Duration {
             }
         });
         work.await;
-        // A pause is noted when it is over.
+        // A pause is measured when it is over.
         tokio::time::sleep(Duration::from_millis(20)).await;
         heartbeat.abort();
     });

@@ -1,4 +1,4 @@
-//! What the feed does to a cache.
+//! Changes that the feed makes to a cache.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,8 +10,8 @@ use super::{Cache, Event, Snapshot, State, key_below};
 use crate::Revision;
 
 impl Cache {
-    /// Shows what was loaded, with what happened since. What was before is not known: those who
-    /// followed it have missed something.
+    /// Installs a loaded snapshot and the events since. On a reload, the events between the old state and the new are
+    /// unknown: watchers expire.
     pub(super) fn install(&self, loaded: Snapshot, since: Vec<crate::Event>, epoch: Epoch) {
         if self.state.borrow().is_over() {
             return;
@@ -19,11 +19,11 @@ impl Cache {
         loaded.damaged().for_each(|object| self.damage.look_at(&self.resource.prefix, object));
         let again = *self.state.borrow() == State::Live;
         let revision = loaded.revision;
-        // Numbers jump past those who read the log before.
+        // Numbers jump past the positions of watchers of the old log.
         let number = self.log().end() + u64::from(again);
         let (snapshot, events) = self.advance(loaded, number, since);
         self.write(|log| {
-            // Before the new state can be seen: who finds its queue open has missed nothing.
+            // Before the new state is visible: a watcher that finds its queue open has missed nothing.
             self.subscribers.clear();
             log.reset(revision, again);
             let now = monotonic_now();
@@ -39,7 +39,7 @@ impl Cache {
         });
     }
 
-    /// Adds changes, all at once.
+    /// Applies changes, all at once.
     pub(super) fn apply(&self, changes: Vec<crate::Event>) {
         let shown = self.current.load_full();
         let number = self.log().end();
@@ -55,7 +55,7 @@ impl Cache {
         self.subscribers.publish(&events, &self.resource);
     }
 
-    /// Stops following: what is shown stays as of the revision that was reached.
+    /// Stops following the engine's watch: the snapshot stays at the revision reached.
     pub(super) fn freeze(&self, progress: Progress) {
         let shown = self.current.load_full();
         if shown.epoch.is_none() {
@@ -65,15 +65,15 @@ impl Cache {
         self.write(|_| self.current.store(Arc::new(Shown { snapshot, epoch: None })));
     }
 
-    /// Ends the cache for those who wait for it and follow it.
+    /// Ends the cache, its watchers and the reads that wait for it.
     pub(super) fn end(&self, state: State) {
         self.state.send_replace(state);
         self.subscribers.clear();
         self.grown.send_modify(|_| {});
     }
 
-    /// A snapshot with changes made to it, and the events that they are, from a number on. What it
-    /// has already is left out.
+    /// Applies changes to a snapshot, and returns it with the events, numbered from `number`. Changes that the snapshot
+    /// has already are left out.
     fn advance(
         &self,
         mut snapshot: Snapshot,
@@ -103,7 +103,7 @@ impl Cache {
         (snapshot, events)
     }
 
-    /// Changes log and snapshot as one, and wakes who waits for either.
+    /// Changes log and snapshot together, and wakes the readers that wait for either.
     pub(super) fn write<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
         let mut log = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut log);

@@ -1,4 +1,4 @@
-//! Objects that cannot be read: who is told of them.
+//! Reports of objects that cannot be read: log line and metric.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use super::Object;
 
 type Count = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Tells the log and whoever counts.
+/// Reporter of unreadable objects: writes a log line and calls the counter.
 #[derive(Default)]
 pub(super) struct Damage(OnceLock<Count>);
 
@@ -17,13 +17,13 @@ impl std::fmt::Debug for Damage {
 }
 
 impl Damage {
-    /// Calls `count` with the prefix of the resource for each object that cannot be read, whenever one
-    /// is met. The first who asks for it is told.
+    /// Sets the counter, called with the resource's prefix for each unreadable object that a cache takes in. Only the
+    /// first call has an effect.
     pub fn count(&self, count: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(count));
     }
 
-    /// Tells of an object that was taken in, if it cannot be read.
+    /// Reports an object that a cache takes in, if it cannot be read.
     pub fn look_at(&self, prefix: &str, object: &Object) {
         let Err(error) = object.wire() else { return };
         tracing::error!(

@@ -1,14 +1,13 @@
-//! How far a cache has come, and what may be believed of it.
+//! Epochs of the engine's watch, and the progress that counts for a cache.
 //!
-//! An [`Epoch`] is one unbroken stretch of the engine's watch. [`Progress`] is what the stream has said
-//! in it. It counts for a cache only if that cache was loaded in the same epoch: [`Shown::reached`] is
-//! the one place where the two meet, so what the stream says can never be taken for a cache that has
-//! not heard it.
+//! An [`Epoch`] is one unbroken stretch of the engine's watch. [`Progress`] is the revision that the watch has
+//! delivered in it. It counts for a cache only if that cache was loaded in the same epoch: [`Shown::reached`] is the
+//! only place that compares the two, so progress is never applied to a cache that has not received the events.
 
 use super::Snapshot;
 use crate::Revision;
 
-/// One unbroken stretch of the engine's watch: everything between its first and last event was heard.
+/// One unbroken stretch of the engine's watch: every event between its first and last was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u64);
 
@@ -18,7 +17,7 @@ impl Epoch {
     }
 }
 
-/// The stream has delivered everything up to a revision, in an epoch.
+/// Revision up to which the watch has delivered every event, in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     epoch: Epoch,
@@ -30,24 +29,24 @@ impl Progress {
         Progress { epoch, revision }
     }
 
-    /// The revision alone: of the stream, not of any cache.
+    /// Revision of the engine's watch, not of any cache.
     pub fn of_stream(self) -> Revision {
         self.revision
     }
 }
 
-/// What a cache shows, and the epoch in which it follows the stream.
+/// A cache's snapshot, and the epoch in which the cache follows the engine's watch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
-    /// Everything up to the snapshot's own revision, whatever the stream says.
+    /// Complete up to the snapshot's own revision, whatever the progress.
     pub snapshot: Snapshot,
-    /// `None` while it does not follow: before it is loaded, and while it is loaded anew.
+    /// `None` while the cache does not follow the watch: before its first load and while it is reloaded.
     pub epoch: Option<Epoch>,
 }
 
 impl Shown {
-    /// The revision up to which this is everything. `progress` must have been read before this was:
-    /// events are in the caches before progress is announced.
+    /// Revision up to which the cache is complete. `progress` must have been read before `self`: events are in the
+    /// caches before progress is announced.
     pub fn reached(&self, progress: Progress) -> Revision {
         match self.follows(progress) {
             true => self.snapshot.revision.max(progress.revision),
@@ -55,7 +54,7 @@ impl Shown {
         }
     }
 
-    /// Whether it follows the stream that made this progress.
+    /// Whether the cache follows the watch that made this progress.
     pub fn follows(&self, progress: Progress) -> bool {
         self.epoch == Some(progress.epoch)
     }

@@ -1,4 +1,5 @@
-//! The recent past of a resource: what watchers read from and what old snapshots are rebuilt with.
+//! Recent events of a resource (upstream: watchCache's cyclic buffer): watchers read them, and past snapshots are
+//! rebuilt with them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use super::{Object, Snapshot};
 use crate::Revision;
 
-/// Events younger than this stay in the log: longer than a client needs to reconnect.
+/// Minimum age at which events leave the log: longer than a client needs to reconnect.
 pub const LOG_AGE: Duration = Duration::from_secs(75);
 /// At least this many events stay, however old.
 pub const LOG_MIN_EVENTS: usize = 100;
@@ -18,7 +19,7 @@ pub const LOG_MAX_EVENTS: usize = 100 * 1024;
 /// At most this many bytes of objects that are no longer current stay.
 pub const LOG_MAX_BYTES: usize = 64 << 20;
 
-/// What happened to an object, as one watcher sees it.
+/// Type of a watch event, as one watcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// The object was not there before, or not selected.
@@ -29,31 +30,31 @@ pub enum Change {
     Deleted,
 }
 
-/// Identifies an encoder of events (`runtime.Identifier`): all that tells it from others (version, format,
-/// shape), as text. Never a digest of it, which two could share: a watcher would get another one's events.
+/// Identifies an encoder of events (upstream: `runtime.Identifier`): version, format and shape as text. Never a digest,
+/// which two encoders could share: a watcher would get the other's bytes.
 pub type EncoderId = Arc<str>;
 
-/// One change of one object, shared by everybody who hears of it.
+/// One change of one object, shared by all watchers.
 #[derive(Debug)]
 pub struct Event {
-    /// Its place in the log of its resource.
+    /// Number in the log of the resource.
     number: u64,
     revision: Revision,
     current: Option<Arc<Object>>,
     previous: Option<Arc<Object>>,
-    /// The last state under the revision that ended it: what a DELETED event shows.
+    /// The last state with the revision of the deletion: the object of a DELETED event.
     gone: OnceLock<Arc<Object>>,
-    /// What it looks like on the wire, for each encoder that wrote it.
+    /// Encoded watch event, for each encoder that wrote it.
     encoded: Mutex<Vec<(EncoderId, Change, Bytes)>>,
-    /// Change that the event is to watches, by shared selection.
+    /// Event type for watchers, by shared selection.
     seen: OnceLock<Box<Mutex<Seen>>>,
 }
 
-/// Changes that an event is to watches, by the number of their selection.
+/// Event types for watchers, by the number of their selection.
 type Seen = Vec<(u64, Option<Change>)>;
 
-/// Of how many selections an event remembers what it is to them: a log has very many events. Those after them
-/// evaluate it each for themselves.
+/// Maximum number of selections for which an event keeps its type: a log has very many events. Watches with further
+/// selections evaluate the event each time.
 const REMEMBERED_SELECTIONS: usize = 32;
 
 impl Event {
@@ -93,7 +94,7 @@ impl Event {
         self.previous.as_ref()
     }
 
-    /// The object that a watcher is shown: its new state, or its last one under this revision.
+    /// The object that a watcher gets: the new state, or the last one with the deletion's revision.
     pub fn object(&self, change: Change) -> Option<&Arc<Object>> {
         match change {
             Change::Added | Change::Modified => self.current.as_ref(),
@@ -104,7 +105,7 @@ impl Event {
         }
     }
 
-    /// The event as an encoder writes it, made once and shared.
+    /// The event as an encoder writes it, encoded once and shared.
     pub fn encoded(
         &self,
         encoder: &EncoderId,
@@ -119,8 +120,8 @@ impl Event {
         if let Some(known) = find(&lock()) {
             return known;
         }
-        // Without the lock: encoding is charged. Of watches that ask at the same time each encodes, and all send the
-        // bytes that are kept.
+        // Without the lock: encoding is charged. Of concurrent watches each encodes, and all send the bytes that are
+        // kept.
         let bytes = encode();
         let mut all = lock();
         if let Some(first) = find(&all) {
@@ -130,7 +131,7 @@ impl Event {
         bytes
     }
 
-    /// Change that the event is to watches that share a selection, evaluated once.
+    /// Event type for watches that share a selection, evaluated once.
     pub(super) fn seen_by(
         &self,
         selection: u64,
@@ -142,8 +143,8 @@ impl Event {
         if let Some(change) = known {
             return change;
         }
-        // Without the lock: evaluation is charged, and a charge may wait for a permit. Watches that ask at the same
-        // time evaluate twice.
+        // Without the lock: evaluation is charged, and a charge may wait for a permit. Concurrent watches evaluate
+        // twice.
         let change = evaluate();
         let mut seen = lock();
         if seen.len() < REMEMBERED_SELECTIONS && seen.iter().all(|(known, _)| *known != selection) {
@@ -152,7 +153,7 @@ impl Event {
         change
     }
 
-    /// The bytes of the object that it shows.
+    /// Wire bytes of the event's object.
     pub(super) fn size(&self) -> usize {
         let shown = self.current.as_ref().or(self.previous.as_ref());
         shown.map_or(0, |object| object.size())
@@ -163,19 +164,19 @@ impl Event {
     }
 }
 
-/// The number of the first event: there is room before it for what is recalled.
+/// Number of the first event: the numbers below it are for recalled events.
 const FIRST: u64 = 1 << 40;
 
 /// Recent events in order, each with a running number.
 #[derive(Debug)]
 pub(super) struct Log {
     events: VecDeque<(Instant, Arc<Event>)>,
-    /// The number of the first event.
+    /// Number of the first event.
     first: u64,
     bytes: usize,
-    /// Everything after this revision is here.
+    /// The log has every event after this revision.
     complete_after: Revision,
-    /// Nothing that the log has had was forgotten, nor was it loaded more than once.
+    /// Whether the log has dropped no event and was not reset with a gap.
     whole: bool,
 }
 
@@ -187,8 +188,8 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Empties the log: what happened up to `revision` is not known. With `gap` nobody who read it
-    /// before can read on.
+    /// Empties the log: events up to `revision` are unknown. With `gap` the numbers jump, so that watchers that read
+    /// the log before get [`super::CacheError::Expired`].
     pub fn reset(&mut self, revision: Revision, gap: bool) {
         self.first = self.end() + u64::from(gap);
         self.events.clear();
@@ -197,8 +198,8 @@ impl Log {
         self.whole &= !gap;
     }
 
-    /// Adds what happened before, between two revisions, of which the second is the one that the log began after. `false`
-    /// if it does not begin there any more.
+    /// Adds earlier events between two revisions, of which the second is the one that the log began after. `false` if
+    /// the log no longer begins there.
     pub fn prepend(
         &mut self,
         events: Vec<Arc<Event>>,
@@ -236,17 +237,17 @@ impl Log {
         }
     }
 
-    /// Whether what happened before can be added.
+    /// Whether earlier events can be added.
     pub fn is_from_first_load(&self) -> bool {
         self.whole
     }
 
-    /// The number of the first event.
+    /// Number of the first event.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number that the next event will have.
+    /// Number of the next event.
     pub fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -255,7 +256,7 @@ impl Log {
         self.complete_after
     }
 
-    /// The number of the first event after a revision; `None` when that is no longer known.
+    /// Number of the first event after a revision; `None` when the log no longer covers it.
     pub fn position_after(&self, revision: Revision) -> Option<u64> {
         if revision < self.complete_after {
             return None;
@@ -264,20 +265,20 @@ impl Log {
         Some(self.first + skip as u64)
     }
 
-    /// Events from a number on, at most `limit`; `None` when the first is no longer here.
+    /// Events from a number on, at most `limit`; `None` when the first has left the log.
     pub fn read(&self, from: u64, limit: usize) -> Option<impl Iterator<Item = &Arc<Event>>> {
         let skip = usize::try_from(from.checked_sub(self.first)?).ok()?;
         Some(self.events.iter().skip(skip).take(limit).map(|(_, event)| event))
     }
 
-    /// The events after a revision; `None` when they are no longer known.
+    /// The events after a revision; `None` when the log no longer covers them.
     pub fn after(&self, revision: Revision) -> Option<Vec<Arc<Event>>> {
         let from = self.position_after(revision)?;
         Some(self.read(from, usize::MAX)?.cloned().collect())
     }
 }
 
-/// A snapshot as it was at an earlier revision, without the events since.
+/// Snapshot at an earlier revision: undoes the events since.
 pub(super) fn rewind(snapshot: &Snapshot, revision: Revision, since: &[Arc<Event>]) -> Snapshot {
     let mut past = snapshot.at(revision);
     for event in since.iter().rev() {
@@ -297,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// A watch that waits at a charge while it encodes.
+    /// A watch that waits at a charge while it encodes does not block another.
     #[test]
     fn event_is_encoded_while_another_watch_waits() {
         let event = &Event::new(1, Revision(1), None, None);

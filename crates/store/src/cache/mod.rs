@@ -1,16 +1,15 @@
-//! The watch cache: every object of a resource as the bytes that clients read, and its recent past.
+//! The watch cache (upstream: Cacher, watchCache): every object of a resource as wire bytes, and its recent events.
 //!
 //! One [`Caches`] follows the engine with a single watch and hands each event to the [`Cache`] of
 //! the resource it belongs to. A cache holds
 //! - a [`Snapshot`]: a persistent ordered set of [`Object`]s, replaced whole on every change, so that
 //!   readers take it without a lock and keep it as long as they like;
-//! - a log of recent [`Event`]s. Watchers read it at their own pace; one that falls off its end is
-//!   told so ([`CacheError::Expired`]), and costs nobody memory or time.
+//! - a log of recent [`Event`]s. Watchers read it at their own pace; a watcher that falls off its end gets
+//!   [`CacheError::Expired`] and costs other readers neither memory nor time.
 //!
-//! Since all caches follow one stream, they share one notion of progress: when it has reached a
-//! revision, every cache that follows it shows everything up to it. Consistent reads, bookmarks and a
-//! list's resourceVersion all come from that. Which caches follow at which moment, and what is true of
-//! those that do not, is said in `feed/followers.rs`.
+//! Since all caches follow one stream, they share one notion of progress: when it has reached a revision, every cache
+//! that follows it shows everything up to that revision. Consistent reads, bookmarks and a list's resourceVersion all
+//! come from that. `feed/followers.rs` describes when a cache follows the stream and what it shows while it does not.
 
 mod apply;
 mod damage;
@@ -51,26 +50,27 @@ use self::selection::Selections;
 use self::watch::Subscribers;
 use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision, Unreadable, failpoint};
 
-/// How long a read waits for the cache to reach the revision it asks for.
+/// Time that a read waits for the cache to reach the requested revision.
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
-/// How often a read that waits asks the engine how far it is.
+/// Interval at which a waiting read requests progress from the engine.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Turns what the engine stores into what clients read.
+/// Decoder of stored values into wire bytes.
 pub trait Decode: Send + Sync + 'static {
-    /// The wire bytes of what is stored.
+    /// Decodes a stored value into wire bytes.
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String>;
 }
 
-/// What a resource's cache needs to know.
+/// Configuration of a resource's cache.
 pub struct Resource {
-    /// Where its objects are stored: `/registry/pods/`.
+    /// Key prefix of the resource's objects: `/registry/pods/`.
     pub prefix: String,
-    /// How its objects are read.
+    /// Decoder of stored values.
     pub decode: Arc<dyn Decode>,
-    /// What selectors may ask for, besides name and namespace.
+    /// Fields that field selectors may use, besides name and namespace.
     pub fields: Arc<[FieldPath]>,
-    /// Which of those, by position, watchers are found by.
+    /// Positions in `fields` of the indexed ones: watchers that select one value of an indexed field get only its
+    /// events (upstream: IndexerFuncs, triggers).
     pub indexed: Vec<usize>,
 }
 
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Resource {
 }
 
 impl Resource {
-    /// The object of an entry; of one that cannot be read, what is wrong with it.
+    /// Object of an entry; a damaged object with the reason if the entry cannot be decoded.
     fn object(&self, key: &str, entry: &Entry) -> Object {
         let wire = self.decode.decode(&entry.value, entry.mod_revision).map_err(|why| {
             let (key, revision) = (entry.key.clone(), entry.mod_revision);
@@ -90,7 +90,7 @@ impl Resource {
         Object::new(key, entry.mod_revision, wire)
     }
 
-    /// The object of an entry that an event tells of.
+    /// Object of an event's entry; damaged if the event says that the value is unreadable.
     fn changed(&self, key: &str, entry: &Entry, unreadable: Option<Unreadable>) -> Object {
         let Some(Unreadable::Damaged(why) | Unreadable::Unavailable(why)) = unreadable else {
             return self.object(key, entry);
@@ -100,56 +100,56 @@ impl Resource {
     }
 }
 
-/// How old an answer may be.
+/// Required freshness of a read (upstream: resourceVersion and resourceVersionMatch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Whatever the cache has.
+    /// Any cached state (`resourceVersion=0`).
     Any,
     /// This revision or a later one.
     NotOlderThan(Revision),
     /// Exactly this revision.
     Exact(Revision),
-    /// Everything acknowledged before the call.
+    /// Everything acknowledged before the call (`resourceVersion` unset).
     Consistent,
 }
 
-/// Why the cache cannot answer.
+/// Error of a read or watch of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
-    /// The revision asked for is no longer known: 410 Gone.
+    /// The requested revision is no longer in the cache or the engine: 410 Gone.
     #[error("too old resource version: {requested} ({oldest})")]
     Expired {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
-        /// The oldest that is known.
+        /// The oldest known revision.
         oldest: Revision,
     },
-    /// The revision asked for was not reached in time.
+    /// The requested revision was not reached in time.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
-        /// How far the cache has come.
+        /// The cache's revision.
         current: Revision,
     },
-    /// What is stored could not be loaded yet.
+    /// The resource could not be loaded yet.
     #[error("storage is (re)initializing: {0}")]
     Initializing(String),
-    /// The resource is gone, or the server is stopping.
+    /// The resource is no longer served, or the server is stopping.
     #[error("the cache is closed")]
     Closed,
-    /// The store could not be asked.
+    /// The engine failed.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// The cache of one resource.
+/// The watch cache of one resource (upstream: Cacher).
 pub struct Cache {
     resource: Resource,
     engine: Arc<dyn Engine>,
-    /// What all resources are below.
+    /// Key prefix of all resources.
     root: Arc<[u8]>,
-    /// What the stream has said; [`Shown::reached`] tells what that means here.
+    /// Progress of the engine's watch; [`Shown::reached`] tells whether it counts for this cache.
     progress: signal::Receiver<Progress>,
     feed: mpsc::UnboundedSender<Command>,
     troubles: Arc<Troubles>,
@@ -158,18 +158,19 @@ pub struct Cache {
     recent: RwLock<Log>,
     subscribers: Subscribers,
     selections: Selections,
-    /// The number of the next event, for those who wait for it; closed with the cache.
+    /// Number of the next event, for waiting watchers; closed with the cache.
     grown: signal::Sender<u64>,
     state: signal::Sender<State>,
-    /// The last snapshot that was rebuilt for a revision: the pages of a list ask for one again and
-    /// again. It belongs to an epoch: in another one, the revision may have another past.
+    /// The last snapshot that was rebuilt for a past revision: the pages of one list read the same revision. It belongs
+    /// to an epoch: in another one, the revision may have another history.
     rebuilt: ArcSwap<Shown>,
-    /// Held by who adds to the beginning of the log: the revision from which on there was too much to add.
+    /// Serializes additions to the beginning of the log. The revision up to which the engine had too many events to
+    /// add.
     recalling: tokio::sync::Mutex<Revision>,
 }
 
-/// Whether a cache that was reached has to follow the stream as well. One that is loaded anew shows
-/// the past, which nobody vouches for any more.
+/// Whether a wait for a revision also requires that the cache follows the engine's watch. A cache that is being
+/// reloaded shows a past state that the watch no longer confirms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Following {
     Stream,
@@ -180,13 +181,13 @@ enum Following {
 enum State {
     Loading,
     Live,
-    /// Another cache has taken its place. Who still has this one reads from the engine.
+    /// Another cache has taken this one's place. Readers that still hold this one read from the engine.
     Replaced,
     Closed,
 }
 
 impl State {
-    /// Whether nothing new is heard any more.
+    /// Whether the cache gets no further events.
     fn is_over(self) -> bool {
         matches!(self, State::Replaced | State::Closed)
     }
@@ -227,12 +228,12 @@ impl Cache {
         }
     }
 
-    /// Whether everything that was stored is loaded.
+    /// Whether the resource is loaded.
     pub fn is_loaded(&self) -> bool {
         *self.state.borrow() != State::Loading
     }
 
-    /// Waits until everything that was stored is loaded.
+    /// Waits until the resource is loaded.
     pub async fn loaded(&self) -> Result<(), CacheError> {
         let mut state = self.state.subscribe();
         let reached = state.wait_for(|state| *state != State::Loading).await;
@@ -242,7 +243,7 @@ impl Cache {
         }
     }
 
-    /// The same, for somebody who wants to know when that does not work.
+    /// Waits until the resource is loaded; fails after [`FRESHNESS_WAIT`] if the load or the engine's watch has failed.
     async fn ready(&self) -> Result<(), CacheError> {
         let mut loaded = std::pin::pin!(self.loaded());
         loop {
@@ -255,16 +256,16 @@ impl Cache {
         }
     }
 
-    /// Where the resource's objects are stored.
+    /// Key prefix of the resource.
     fn prefix(&self) -> &str {
         &self.resource.prefix
     }
 
-    /// All objects, as fresh as asked for.
+    /// All objects, at the required freshness.
     pub async fn snapshot(&self, at: At) -> Result<Snapshot, CacheError> {
         self.ready().await?;
         let cached = self.cached(at).await;
-        // Looked at afterwards: a cache that was replaced meanwhile may have waited in vain.
+        // After the read: a cache that was replaced meanwhile may have waited in vain.
         match *self.state.borrow() {
             State::Replaced => {}
             _ => return cached,
@@ -287,7 +288,7 @@ impl Cache {
         }
     }
 
-    /// What the engine has.
+    /// Reads the snapshot from the engine.
     async fn uncached(&self, at: At) -> Result<Snapshot, CacheError> {
         if let At::Exact(revision) = at {
             return self.read_past(revision).await;
@@ -301,7 +302,7 @@ impl Cache {
         }
     }
 
-    /// Everything acknowledged before the call.
+    /// Snapshot with everything acknowledged before the call.
     async fn consistent(&self) -> Result<Snapshot, CacheError> {
         let deadline = timer_now() + FRESHNESS_WAIT;
         loop {
@@ -312,8 +313,8 @@ impl Cache {
             if reached <= revision {
                 return self.consistent_at(revision).await;
             }
-            // Nothing goes back but an engine whose history was exchanged, as by the restore of a
-            // backup: what is shown is of the other one.
+            // The engine's revision goes back only if its history was replaced, as by the restore of a backup: the
+            // snapshot is of the old history.
             if let Some(epoch) = shown.epoch {
                 let _ = self.feed.send(Command::Rewound { epoch, reached, current: revision });
             }
@@ -327,8 +328,8 @@ impl Cache {
     }
 
     async fn consistent_at(&self, revision: Revision) -> Result<Snapshot, CacheError> {
-        // An engine whose word on progress cannot be trusted is heard by its events alone. Where
-        // those do not tell soon, the answer comes from the engine itself.
+        // Without progress reports only events show that the cache is current. If they do not within an interval, the
+        // snapshot is read from the engine.
         if !self.engine.reports_progress() {
             let reached = self.reach(revision, Following::Stream);
             return match tokio::time::timeout(PROGRESS_INTERVAL, reached).await {
@@ -340,21 +341,21 @@ impl Cache {
         Ok(self.latest())
     }
 
-    /// One object, as fresh as asked for.
+    /// One object, at the required freshness.
     pub async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, CacheError> {
         Ok(self.snapshot(at).await?.get(key).cloned())
     }
 
-    /// What the cache shows now, without waiting for anything.
+    /// The cache's present snapshot, without waiting.
     pub fn latest(&self) -> Snapshot {
-        // Progress first: the caches have caught up with it before it is announced, so what is read
-        // afterwards holds everything up to it.
+        // Progress first: it is announced after its events are in the caches, so a snapshot that is read afterwards
+        // holds everything up to it.
         let progress = *self.progress.borrow();
         let shown = self.current.load();
         shown.snapshot.at(shown.reached(progress))
     }
 
-    /// How many objects there are, and how many wire bytes they are together.
+    /// Number of objects, and their wire bytes together.
     pub fn size(&self) -> (usize, u64) {
         let shown = self.current.load();
         (shown.snapshot.len(), shown.snapshot.bytes())
@@ -387,7 +388,7 @@ impl Cache {
         }
         let (mut progress, mut grown) = (self.progress.clone(), self.grown.subscribe());
         loop {
-            // Marked as seen before they are looked at: what changes afterwards is not missed.
+            // Marked as seen before the state is read: a later change wakes the wait.
             progress.borrow_and_update();
             grown.borrow_and_update();
             let (reached, counts) = look();
@@ -400,7 +401,7 @@ impl Cache {
             if timer_now() >= deadline {
                 return Err(CacheError::TooLarge { requested: revision, current: reached });
             }
-            // Engines tell about writes by themselves, but not about the lack of them.
+            // Engines report writes by themselves; progress without writes has to be requested.
             let _ = self.feed.send(Command::Progress);
             let changed = async {
                 tokio::select! {
@@ -421,7 +422,7 @@ impl Cache {
         if epoch.is_some() && rebuilt.epoch == epoch && rebuilt.snapshot.revision == revision {
             return Ok(rebuilt.snapshot.clone());
         }
-        // The log is free again before the snapshot is rewound: the feed of all resources writes to it.
+        // The lock on the log ends before the snapshot is rewound: the feed of all resources writes to the log.
         let (shown, since) = {
             let log = self.log();
             (self.current.load_full(), log.after(revision))
@@ -434,7 +435,7 @@ impl Cache {
         Ok(snapshot)
     }
 
-    /// Reads from the engine what the log no longer knows.
+    /// Reads from the engine a revision that the log no longer covers.
     async fn read_past(&self, revision: Revision) -> Result<Snapshot, CacheError> {
         let loaded = load(&*self.engine, &self.resource, Some(revision)).await;
         loaded.map_err(|error| match error {
@@ -450,7 +451,7 @@ impl Cache {
     }
 }
 
-/// How many objects are read at a time.
+/// Page size of a load.
 const LOAD_PAGE: usize = 1000;
 
 /// Reads a resource from the engine, page by page at one revision.
@@ -469,7 +470,7 @@ async fn load(
         let read = page.entries.last().map(|entry| &entry.key);
         let damaged = page.damaged.last().map(|damaged| &damaged.key);
         options.after = read.max(damaged).cloned();
-        // The next page is read while this one is taken in.
+        // Reads the next page while this one is decoded.
         let (entries, damaged) = (page.entries, page.damaged);
         let next = async {
             if page.more { Some(engine.range(prefix, options.clone()).await) } else { None }

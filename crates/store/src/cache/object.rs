@@ -1,5 +1,4 @@
-//! An object as the cache holds it: the bytes that go on the wire, and where in them the values
-//! stand that selectors ask for.
+//! An object in the watch cache: its wire bytes, and the positions of its labels and selectable fields in them.
 
 mod derived;
 
@@ -12,12 +11,12 @@ use self::derived::{Derived, LabelIndex};
 use super::FieldPath;
 use crate::{Damaged, Revision};
 
-/// A part of an object's wire bytes.
+/// A range of an object's wire bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The first byte of it.
+    /// Offset of the first byte.
     pub start: u32,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub len: u32,
 }
 
@@ -31,19 +30,19 @@ impl Span {
     }
 }
 
-/// What a [`super::Decode`] makes of stored bytes.
+/// Result of [`super::Decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// JSON with its resourceVersion, without kind and apiVersion.
     pub bytes: Bytes,
     /// The digits of the resourceVersion.
     pub revision: Span,
-    /// The text of `metadata.labels`, braces included; empty where there are none.
+    /// The JSON of `metadata.labels`, braces included; empty if the object has none.
     pub labels: Span,
 }
 
 impl Wire {
-    /// The same object under another revision.
+    /// The same object with another resourceVersion.
     pub fn restamped(&self, revision: Revision) -> Wire {
         let (start, end) = (self.revision.start as usize, self.revision.end());
         let (Some(before), Some(after)) = (self.bytes.get(..start), self.bytes.get(end..)) else {
@@ -62,18 +61,18 @@ impl Wire {
     }
 }
 
-/// An object in the cache.
+/// An object in the watch cache.
 #[derive(Debug)]
 pub struct Object {
     key: Box<str>,
     revision: Revision,
     wire: Result<Wire, Box<str>>,
     sealed: bool,
-    /// Whether another state has taken its place.
+    /// Whether a newer state has replaced this one in the cache.
     superseded: AtomicBool,
-    /// Where the resource's selectable fields stand; looked up when one is asked for first.
+    /// Positions of the resource's selectable fields; located at the first use of any.
     fields: OnceLock<Box<[Span]>>,
-    /// Derived facts, which few objects have.
+    /// Facts derived from the object on demand; few objects have any.
     derived: OnceLock<Box<Derived>>,
 }
 
@@ -84,13 +83,13 @@ impl Object {
         Object { key: key.into(), revision, wire, sealed: false, superseded, fields, derived }
     }
 
-    /// One that cannot be read.
+    /// An object whose value cannot be read.
     pub(super) fn damaged(key: &str, damaged: &Damaged) -> Self {
         let object = Object::new(key, damaged.revision, Err(damaged.to_string()));
         Object { sealed: damaged.sealed, ..object }
     }
 
-    /// Its last state, under the revision that ended it.
+    /// The object's last state with the revision of its deletion, as DELETED events show it.
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
         let (key, sealed) = (self.key.clone(), self.sealed);
@@ -98,7 +97,7 @@ impl Object {
         Object { key, revision, wire, sealed, superseded, fields, derived }
     }
 
-    /// The same object in another version, which its wire bytes show.
+    /// The same object in another API version, given that version's wire bytes.
     pub fn in_version(&self, wire: Wire) -> Self {
         let (superseded, fields, derived) = Default::default();
         let (key, revision, sealed) = (self.key.clone(), self.revision, self.sealed);
@@ -115,22 +114,22 @@ impl Object {
         self.key.rsplit_once('/').map_or(&self.key, |(_, name)| name)
     }
 
-    /// Empty for objects that have none.
+    /// The object's namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
         self.key.rsplit_once('/').map_or("", |(namespace, _)| namespace)
     }
 
-    /// The revision that wrote it.
+    /// Revision of the write.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The JSON that goes on the wire; the error says why what is stored cannot be read.
+    /// The JSON that is sent to clients; the error says why the stored value cannot be read.
     pub fn wire(&self) -> Result<&Bytes, &str> {
         self.wire.as_ref().map(|wire| &wire.bytes).map_err(|error| &**error)
     }
 
-    /// Whether it cannot be read because nobody here can decrypt it.
+    /// Whether the value cannot be read because no configured encryption key decrypts it.
     pub fn is_sealed(&self) -> bool {
         self.sealed
     }
@@ -142,7 +141,7 @@ impl Object {
                 let mut labels = labels_in(self.labels_text());
                 labels.find(|(name, _)| *name == key).map(|(_, value)| value)
             }
-            // The text is long: it is not read as UTF-8 again for each label.
+            // Long text: not validated as UTF-8 again for each label.
             true => self.label_index().get(self.labels_bytes(), key),
         }
     }
@@ -161,7 +160,7 @@ impl Object {
         wire.and_then(|wire| wire.bytes.get(span(wire))).unwrap_or_default()
     }
 
-    /// The text of the labels, braces included.
+    /// The JSON of the labels, braces included.
     fn labels_text(&self) -> &str {
         let wire = self.wire.as_ref().ok();
         wire.and_then(|wire| wire.labels.of(&wire.bytes)).unwrap_or_default()
@@ -171,8 +170,8 @@ impl Object {
         self.derived.get_or_init(Box::default)
     }
 
-    /// The object in a form that readers decode it to, decoded once and shared by all who ask for the same type. It
-    /// is kept as long as the object is the current one of its key.
+    /// The object decoded to a reader's type, once, and shared by all readers of that type. Kept as long as the object
+    /// is the current one of its key.
     pub fn decoded<T, E>(&self, decode: impl FnOnce(&Self) -> Result<T, E>) -> Result<Arc<T>, E>
     where
         T: Send + Sync + 'static,
@@ -181,7 +180,7 @@ impl Object {
         self.derived().decoded(|| decode(self), is_current)
     }
 
-    /// Forgets what readers decoded: the object is the current one no more. What is decoded from now on is not kept.
+    /// Drops the decoded forms: the object is no longer current. Forms decoded from now on are not kept.
     pub(super) fn supersede(&self) {
         self.superseded.store(true, Ordering::SeqCst);
         if let Some(derived) = self.derived.get() {
@@ -189,7 +188,8 @@ impl Object {
         }
     }
 
-    /// The value of the selectable field at a position of its resource's; empty where it has none.
+    /// Value of the selectable field at a position in the resource's fields; the field's zero value if the object lacks
+    /// it.
     pub fn field(&self, paths: &[FieldPath], position: usize) -> &str {
         let Ok(wire) = &self.wire else { return "" };
         let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
@@ -204,8 +204,8 @@ impl Object {
     }
 }
 
-/// Labels up to so many bytes are searched as they stand: quicker than an index, which a larger set gets. Objects that
-/// are not made to be expensive have less.
+/// Length of labels in bytes up to which a lookup scans the text: faster than an index, which larger label sets get.
+/// Ordinary objects have less.
 const SCANNED_LABELS: usize = 2048;
 
 /// The labels in the text of a JSON object of strings. Neither keys nor values of labels can hold a quote or a

@@ -1,5 +1,5 @@
-//! What happened before a cache was loaded, for watchers who come from another server, or from before this one was
-//! restarted: the engine remembers longer than the process.
+//! Events from before a cache was loaded, read from the engine's history: for watchers that come from another server,
+//! or from before this one was restarted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use kevel_clock::monotonic_now;
 use super::{Cache, CacheError, Event, Object, key_below};
 use crate::{Error, Revision};
 
-/// How many events are asked for at most. Who has missed more lists as fast.
+/// Maximum number of events that are read. A client that missed more lists as fast.
 const MAX_EVENTS: usize = 10_000;
-/// How long the engine may take to tell them, and how soon it is asked how far it has come.
+/// Deadline of the engine for the events.
 const DEADLINE: Duration = Duration::from_secs(5);
 const PROGRESS: Duration = Duration::from_millis(100);
 
 impl Cache {
-    /// Adds to the log what the engine knows of the time between a revision and the cache's first load. What the log has had
-    /// and has forgotten stays forgotten.
+    /// Adds to the log the engine's events between a revision and the cache's first load. Events that the log has
+    /// dropped are not read again.
     pub(super) async fn recall(&self, after: Revision) -> Result<(), CacheError> {
-        // Who waits here has what it wants when it is its turn.
+        // A caller that waited here may find its events added by another.
         let mut in_vain = self.recalling.lock().await;
         let (first, oldest, known) = {
             let log = self.log();
@@ -33,11 +33,11 @@ impl Cache {
         if !known || after <= *in_vain {
             return Err(expired());
         }
-        // Too long ago, or not to be had now: the client lists, as it would without this.
+        // Compacted, or the engine is unavailable: the client lists, as it would without recall.
         let told = tokio::time::timeout(DEADLINE, self.history(after, oldest)).await;
         let told = told.ok().and_then(Result::ok).ok_or_else(expired)?;
         let Some(history) = told else {
-            // Too many, and from before it would be more.
+            // Too many events; an earlier revision would have more.
             *in_vain = after;
             return Err(expired());
         };
@@ -47,9 +47,9 @@ impl Cache {
         if added { Ok(()) } else { Err(expired()) }
     }
 
-    /// The changes after a revision, up to another; `None` if they are too many. An engine that does not say how far it has
-    /// come is asked for those of all resources: something was changed at every revision, and who has heard of the last
-    /// one has heard of all.
+    /// The changes after a revision, up to another; `None` if they are too many. If the engine does not report
+    /// progress, the changes of all resources are read: every revision changed some key, so the event of the last
+    /// revision shows that all have come.
     async fn history(
         &self,
         after: Revision,

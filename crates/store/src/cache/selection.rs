@@ -1,4 +1,4 @@
-//! Selections of lists and watches, and those that several watches share.
+//! Selections of lists and watches, and the selections that several watches share.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether the object is among them. One that cannot be read is not.
+    /// Whether the object is selected. An object that cannot be read is not.
     pub fn matches(&self, object: &Object) -> bool {
         object.wire().is_ok()
             && object.key().starts_with(&self.prefix)
@@ -43,7 +43,7 @@ impl Selection {
         }
     }
 
-    /// The field and value that all selected objects share, where watchers are indexed by it.
+    /// The indexed field and value that all selected objects share, if the selection requires one.
     pub(super) fn topic(&self, indexed: &[usize]) -> Option<Topic> {
         if let Some(name) = self.fields.requires_exact_match("metadata.name") {
             return Some((NAME, name.into()));
@@ -55,7 +55,7 @@ impl Selection {
         })
     }
 
-    /// Change that an event is to a client that sees only the selected objects.
+    /// Event type for a client that sees only the selected objects.
     pub(super) fn change(&self, event: &Event) -> Option<Change> {
         let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
         match (selected(event.previous()), selected(event.current())) {
@@ -67,13 +67,13 @@ impl Selection {
     }
 }
 
-/// A field's position and value.
+/// Position and value of an indexed field.
 pub(super) type Topic = (usize, Box<str>);
-/// The position that stands for `metadata.name`.
+/// Position that stands for `metadata.name`.
 pub(super) const NAME: usize = usize::MAX;
 
 impl Selection {
-    /// Whether it is worth being shared: evaluating another one costs less than finding out that it is known.
+    /// Whether the selection is worth sharing: a small one is evaluated faster than looked up.
     fn is_large(&self) -> bool {
         self.labels.is_large() || self.fields.is_large()
     }
@@ -90,7 +90,7 @@ impl Selection {
 #[derive(Debug)]
 pub(super) struct SharedSelection {
     selection: Selection,
-    /// Number that identifies a large selection.
+    /// Number of a large selection; small ones have none.
     id: Option<u64>,
 }
 
@@ -99,7 +99,8 @@ impl SharedSelection {
         &self.selection
     }
 
-    /// Change that an event is to a client that sees only the selected objects. Equal watches share the answer.
+    /// Event type for a client that sees only the selected objects. Watches with equal large selections share the
+    /// result.
     pub fn change(self: &Arc<Self>, event: &Event) -> Option<Change> {
         match self.id.filter(|_| Arc::strong_count(self) > 1) {
             Some(id) => event.seen_by(id, || self.selection.change(event)),
@@ -108,8 +109,8 @@ impl SharedSelection {
     }
 }
 
-/// The large selections that a resource is watched with, each once. It knows no more than there are watches, and some
-/// that have ended since it last looked.
+/// The large selections of a resource's watches, each once. Holds at most as many as there are watches, and some of
+/// ended watches that were not swept yet.
 #[derive(Debug, Default)]
 pub(super) struct Selections {
     by_hash: Mutex<Known>,
@@ -120,15 +121,15 @@ pub(super) struct Selections {
 #[derive(Debug, Default)]
 struct Known {
     selections: HashMap<u64, Vec<Weak<SharedSelection>>>,
-    /// Number of selections at which those of ended watches are forgotten.
+    /// Number of selections at which the selections of ended watches are dropped.
     sweep_at: usize,
 }
 
-/// Fewer selections than these are not worth to be swept.
+/// Minimum number of selections before a sweep.
 const SWEEP_AT_LEAST: usize = 64;
 
 impl Selections {
-    /// The selection as all have it that are alike.
+    /// The selection, shared with the equal ones of other watches.
     pub fn share(&self, selection: Selection) -> Arc<SharedSelection> {
         if !selection.is_large() {
             return Arc::new(SharedSelection { selection, id: None });

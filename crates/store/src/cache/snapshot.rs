@@ -10,7 +10,7 @@ use imbl::OrdSet;
 use super::Object;
 use crate::{Revision, prefix_end};
 
-/// An object in its place: ordered by key, as the store orders keys.
+/// An object in the set, ordered by key as the store orders keys.
 #[derive(Clone, Debug)]
 struct Placed(Arc<Object>);
 
@@ -40,46 +40,46 @@ impl Ord for Placed {
     }
 }
 
-/// The wire bytes of an object; none if it cannot be read.
+/// Number of wire bytes of an object; 0 if it cannot be read.
 fn size(object: &Object) -> u64 {
     object.wire().map_or(0, |wire| wire.len() as u64)
 }
 
-/// All objects of a resource at one revision. A copy costs a reference count: the tree is shared
-/// between snapshots, so a reader keeps its own for as long as it likes and holds up nobody.
+/// All objects of a resource at one revision. A clone costs a reference count: the tree is shared between snapshots, so
+/// a reader keeps its own as long as it likes without blocking writers.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     objects: OrdSet<Placed>,
-    /// Those that cannot be read: found by name, so that whoever asks is told what is wrong, and
-    /// listed by nobody, so that they do not keep others from reading the rest.
+    /// Objects that cannot be read. A get returns them, so that the client sees the error; lists leave them out, so
+    /// that they do not keep clients from reading the rest.
     damaged: OrdSet<Placed>,
-    /// The wire bytes of those that can be read.
+    /// Wire bytes of `objects` together.
     bytes: u64,
     pub(super) revision: Revision,
 }
 
 impl Snapshot {
-    /// The revision as of which this is everything: a list's resourceVersion.
+    /// Revision of the snapshot: a list's resourceVersion.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// How many can be read.
+    /// Number of readable objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// How large those are together, in wire bytes.
+    /// Wire bytes of the readable objects together.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there are no objects.
+    /// Whether there are no readable objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The object of a key.
+    /// Object of a key, readable or not.
     pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
         self.objects.get(key).or_else(|| self.damaged.get(key)).map(|placed| &placed.0)
     }
@@ -89,9 +89,9 @@ impl Snapshot {
         self.damaged.iter().map(|placed| &placed.0)
     }
 
-    /// The first object below a prefix that nobody here can decrypt. What is damaged is one object's
-    /// matter; a key that is missing is the server's, and a list without all that it encrypts would say
-    /// that it is gone.
+    /// The first object below a prefix that no configured encryption key decrypts. A damaged value concerns one object;
+    /// a missing encryption key concerns the server, and a list without the objects encrypted with it would make
+    /// clients believe that they are deleted.
     pub fn sealed(&self, prefix: &str) -> Option<&Arc<Object>> {
         self.damaged().find(|object| object.is_sealed() && object.key().starts_with(prefix))
     }
@@ -102,7 +102,7 @@ impl Snapshot {
         self.objects.ptr_eq(&other.objects) && self.damaged.ptr_eq(&other.damaged)
     }
 
-    /// The same objects, as of another revision.
+    /// The same objects at another revision.
     pub(super) fn at(&self, revision: Revision) -> Snapshot {
         Snapshot { revision, ..self.clone() }
     }
@@ -126,8 +126,8 @@ impl Snapshot {
         self.damaged.remove(key);
     }
 
-    /// The objects that can be read and whose keys begin with `prefix` (`namespace/`, or nothing for all), in order of
-    /// key, those after the key `after` where one is given: the rest of a list that was cut there.
+    /// The readable objects whose keys begin with `prefix` (`namespace/`, or empty for all), in order of key, from
+    /// behind the key `after` if one is given: the rest of a paginated list.
     pub fn range<'s>(
         &'s self,
         prefix: &str,

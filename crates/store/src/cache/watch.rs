@@ -1,4 +1,5 @@
-//! Watchers: readers of a cache's log, or, where a field narrows them down, takers from a queue.
+//! Watchers (upstream: cacheWatcher): readers of a cache's log, or of a queue if the selection requires one value of an
+//! indexed field.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,25 +17,26 @@ use super::{
 };
 use crate::Revision;
 
-/// How many events may wait for a watcher that is found by a field before it is ended.
+/// Maximum number of queued events of a watcher with an indexed field; with more the watch is ended.
 pub const WATCHER_QUEUE: usize = 1000;
-/// How long a watch waits for a revision that the engine has not come to: longer than the servers of a
-/// cluster are apart. One that does not come is of another history, such as the one before the restore
-/// of a backup, and waiting on would miss what happens in this one.
+/// Time that a watch waits for a revision that the engine has not reached: longer than the servers of a cluster are
+/// apart. A revision that is not reached by then is of another history, such as the one before the restore of a backup,
+/// and waiting on would miss the events of this one.
 pub const AHEAD_WAIT: Duration = Duration::from_secs(10);
-/// How many bytes of objects may wait for it, or one event.
+/// Maximum bytes of objects in the queue; one larger event is allowed.
 pub const WATCHER_QUEUE_BYTES: usize = 16 << 20;
-/// How many events a watcher takes at a time, at most.
+/// Maximum number of events that a watcher takes at a time.
 const READ_BATCH: usize = 256;
-/// With so many bytes of objects it takes no more: who does not read on holds what was taken.
+/// Bytes of objects after which a watcher takes no more events at a time: a client that stops reading holds them in
+/// memory.
 const READ_BYTES: usize = 64 << 10;
 
-/// An event and what it is to this watcher.
+/// An event with its type for this watcher.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// What it is to who has selected.
+    /// Event type, given the watcher's selection.
     pub change: Change,
-    /// What has happened.
+    /// The event.
     pub event: Arc<Event>,
 }
 
@@ -42,22 +44,22 @@ fn value_at<'o>(object: &'o Object, paths: &[FieldPath], position: usize) -> &'o
     if position == NAME { object.name() } else { object.field(paths, position) }
 }
 
-/// Watchers that are found by a field's value.
+/// Watchers with an indexed field, by the field's value.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     queues: Mutex<HashMap<Topic, Vec<Sender>>>,
 }
 
-/// Where a watcher's events go in.
+/// Sending side of a watcher's queue.
 #[derive(Debug)]
 struct Sender {
     events: mpsc::Sender<Arc<Event>>,
-    /// The bytes of objects that wait.
+    /// Bytes of objects in the queue.
     waiting: Arc<AtomicUsize>,
 }
 
 impl Sender {
-    /// Hands an event on; `false` if the watcher is gone or too slow.
+    /// Queues an event; `false` if the watcher has ended or its queue is full.
     fn send(&self, event: &Arc<Event>) -> bool {
         let waiting = self.waiting.fetch_add(event.size(), Ordering::AcqRel);
         (waiting == 0 || waiting + event.size() <= WATCHER_QUEUE_BYTES)
@@ -65,7 +67,7 @@ impl Sender {
     }
 }
 
-/// Where they come out.
+/// Receiving side of a watcher's queue.
 #[derive(Debug)]
 struct Receiver {
     events: mpsc::Receiver<Arc<Event>>,
@@ -99,14 +101,14 @@ impl Subscribers {
         Receiver { events, waiting }
     }
 
-    /// Hands events to the watchers of the values that their objects have or had. A queue that is
-    /// full or abandoned is dropped, which ends its watcher.
+    /// Queues events for the watchers of the values that the objects have or had. A queue that is full or abandoned is
+    /// dropped, which ends its watcher.
     pub fn publish(&self, events: &[Arc<Event>], resource: &Resource) {
         if self.lock().is_empty() {
             return;
         }
         for event in events {
-            // Before the lock is taken: finding a field reads the object, which is charged.
+            // Before the lock is taken: locating a field reads the object, which is charged.
             let topics = topics(event, resource);
             let mut queues = self.lock();
             for topic in topics {
@@ -124,8 +126,7 @@ impl Subscribers {
         self.lock().clear();
     }
 
-    /// Forgets the watchers that have gone away, so that values that never change again do not
-    /// keep them.
+    /// Drops the queues of ended watchers, also for values that have no further events.
     pub fn sweep(&self) {
         self.lock().retain(|_, senders| {
             senders.retain(|sender| !sender.events.is_closed());
@@ -134,7 +135,7 @@ impl Subscribers {
     }
 }
 
-/// The values of indexed fields that an event's object has or had.
+/// Values of indexed fields that an event's object has or had.
 fn topics(event: &Event, resource: &Resource) -> Vec<Topic> {
     let mut topics = Vec::new();
     for position in resource.indexed.iter().copied().chain([NAME]) {
@@ -149,19 +150,19 @@ fn topics(event: &Event, resource: &Resource) -> Vec<Topic> {
     topics
 }
 
-/// Somebody who follows a resource.
+/// A watch of a resource (upstream: cacheWatcher).
 #[derive(Debug)]
 pub struct Watcher {
     cache: Arc<Cache>,
     selection: Arc<SharedSelection>,
     source: Source,
-    /// The number of the first event that was not looked at yet.
+    /// Number of the first event that was not read yet.
     next: u64,
-    /// What it asked for: nothing up to here is delivered, whenever the cache hears of it.
+    /// The requested revision: events up to it are not delivered, whenever the cache receives them.
     start: Revision,
-    /// By when that has to be in the past, if it is not.
+    /// Deadline for reaching `start`, if it is in the future.
     ahead: Option<Instant>,
-    /// Everything up to here was delivered.
+    /// Every event up to this revision was delivered.
     revision: Revision,
 }
 
@@ -169,14 +170,14 @@ pub struct Watcher {
 enum Source {
     /// Every event, from the log.
     Log { grown: signal::Receiver<u64> },
-    /// Events about one value of a field: those before the subscription, which ends with a number,
-    /// from the log, then those since.
+    /// Events about one value of an indexed field: up to number `log_end` (the subscription) from the log, later ones
+    /// from the queue.
     Queue { log_end: u64, events: Receiver },
 }
 
 impl Cache {
-    /// Follows the selected objects: every change after revision `after`. One that the engine does not
-    /// come to within [`AHEAD_WAIT`] ends it ([`CacheError::TooLarge`]).
+    /// Watches the selected objects: every change after revision `after`. Ends with [`CacheError::TooLarge`] if the
+    /// engine does not reach `after` within [`AHEAD_WAIT`].
     pub async fn watch(
         self: &Arc<Self>,
         selection: Selection,
@@ -192,7 +193,7 @@ impl Cache {
         Ok(watcher)
     }
 
-    /// Follows the selected objects from now on: a snapshot, and every change after it.
+    /// Watches the selected objects from now on: a snapshot, and every change after it (upstream: WatchList).
     pub async fn list_watch(
         self: &Arc<Self>,
         selection: Selection,
@@ -200,14 +201,14 @@ impl Cache {
     ) -> Result<(Snapshot, Watcher), CacheError> {
         let asked = self.snapshot(at).await?;
         let mut watcher = self.watcher(selection);
-        // A watcher is subscribed before the snapshot is taken, so nothing falls between.
+        // Subscribed before the snapshot is read, so that no event falls in between.
         let latest = self.latest();
         let snapshot = if latest.revision() >= asked.revision() { latest } else { asked };
         watcher.start_after(snapshot.revision())?;
         Ok((snapshot, watcher))
     }
 
-    /// Waits until the engine has come to a revision.
+    /// Waits until the engine has reached a revision.
     async fn come_to(&self, requested: Revision, deadline: Instant) -> Result<(), CacheError> {
         if self.engine.reports_progress() {
             return self.reach_by(deadline, requested, Following::OrNot).await;
@@ -247,12 +248,12 @@ impl Watcher {
         Ok(())
     }
 
-    /// What was selected.
+    /// The watcher's selection.
     pub fn selection(&self) -> &Selection {
         self.selection.get()
     }
 
-    /// The cache that is followed.
+    /// The watched cache.
     pub fn cache(&self) -> &Arc<Cache> {
         &self.cache
     }
@@ -271,22 +272,21 @@ impl Watcher {
             if out.len() > before {
                 return Ok(());
             }
-            // What is not selected takes time, too, and others have something to do.
+            // Events that are not selected take time too; let other tasks run.
             if looked {
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Whether events were looked at, rather than waited for.
+    /// Takes the next events. Returns whether events were read, rather than waited for.
     async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<bool, CacheError> {
         match &mut self.source {
             Source::Log { grown } => {
                 if *grown.borrow_and_update() > self.next {
                     return self.read_log(u64::MAX, out).map(|()| true);
                 }
-                // Closing signals too, after the state says so: looked at in this order, it is not
-                // missed.
+                // Closing signals `grown` after it sets the state: in this order it is not missed.
                 let closed = self.cache.state.borrow().is_over();
                 if closed || grown.changed().await.is_err() {
                     return Err(CacheError::Closed);
@@ -300,7 +300,7 @@ impl Watcher {
             Source::Queue { events, .. } => {
                 let first = match events.try_recv() {
                     Some(event) => event,
-                    // Subscribed before the state is looked at: ending closes what it finds.
+                    // Subscribed before the state is read: closing clears the subscriptions that it finds.
                     None if self.cache.state.borrow().is_over() => return Err(self.ended()),
                     None => match events.recv().await {
                         Some(event) => event,
@@ -309,7 +309,7 @@ impl Watcher {
                 };
                 let (mut next, mut taken) = (Some(first), Taken::default());
                 while let Some(event) = next {
-                    // The queue may repeat what the log held.
+                    // The queue may repeat events of the log.
                     let new = event.number() >= self.next;
                     self.next = self.next.max(event.number() + 1);
                     if new && event.revision() > self.start {
@@ -326,8 +326,8 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Takes events from the log, up to a number. They are looked at when the log is free again: it is what the
-    /// feed of all resources writes to, and a selector may be large.
+    /// Takes events from the log, up to a number. They are evaluated after the lock on the log ends: the feed of all
+    /// resources writes to the log, and a selector may be large.
     fn read_log(&mut self, end: u64, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
         let batch: Vec<Arc<Event>> = {
             let log = self.cache.log();
@@ -354,7 +354,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Why the queue was closed: the resource went away, or this watcher was too slow.
+    /// Reason that the queue was closed: the cache ended, or this watcher was too slow.
     fn ended(&self) -> CacheError {
         if self.cache.state.borrow().is_over() {
             return CacheError::Closed;
@@ -362,14 +362,14 @@ impl Watcher {
         CacheError::Expired { requested: self.revision, oldest: self.cache.oldest() }
     }
 
-    /// The revision up to which nothing is left to deliver: what a bookmark says.
+    /// Revision up to which every event was delivered: a bookmark's resourceVersion.
     pub fn caught_up(&mut self) -> Revision {
-        // Progress first, see `Cache::latest`. It was announced after its events were handed out.
+        // Progress first, see `Cache::latest`. It is announced after its events are queued.
         let progress = *self.cache.progress.borrow();
         let follows = self.cache.current.load().follows(progress);
         let idle = match &self.source {
             Source::Log { .. } => self.cache.log().end() == self.next,
-            // One that is closed has missed what the cache was loaded with.
+            // A closed queue has missed the events of the reload.
             Source::Queue { log_end, events } => {
                 let events = &events.events;
                 self.next >= *log_end && events.is_empty() && !events.is_closed()
@@ -382,7 +382,7 @@ impl Watcher {
     }
 }
 
-/// How much was taken at a time.
+/// Amount taken at a time.
 #[derive(Default)]
 struct Taken {
     events: usize,

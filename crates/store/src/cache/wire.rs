@@ -1,9 +1,8 @@
-//! Stored JSON to wire JSON: its head is looked at, the rest is copied.
+//! Conversion of stored JSON to wire JSON: only the head is parsed, the rest is copied.
 //!
-//! The store holds an object without its resourceVersion (that is the revision of the write). The
-//! cache wants it with one, without `kind` and `apiVersion`, and wants to know where its labels
-//! stand. All of that is at the front of an object as encoders write it; what follows the metadata is
-//! not looked at before a selector asks for one of its fields.
+//! The store holds an object without its resourceVersion (the revision of the write). The wire bytes have it, lack
+//! `kind` and `apiVersion`, and come with the position of the labels. All of that is at the front of an object as
+//! encoders write it; the part behind the metadata is not parsed before a field selector needs one of its fields.
 
 mod members;
 mod ordered;
@@ -14,14 +13,14 @@ use self::members::{Members, compact, is_spaced, members};
 use super::{Decode, Span, Wire};
 use crate::Revision;
 
-/// Reads objects that are stored as JSON.
+/// Decoder of objects that are stored as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDecode {
-    /// The order of an object's keys, as it is sent.
+    /// Order of an object's keys on the wire.
     pub order: KeyOrder,
 }
 
-/// In what order the fields of an object's metadata stand.
+/// Order of the fields in an object's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOrder {
     /// As in Go's `ObjectMeta`: built-in kinds.
@@ -37,48 +36,46 @@ impl Decode for JsonDecode {
 }
 
 impl JsonDecode {
-    /// The same for an object that is in another version than others: its wire bytes say which, in
-    /// front.
+    /// Decodes an object whose API version differs from the resource's; the wire bytes keep `apiVersion`, in front.
     pub fn decode_with_version(&self, stored: &[u8], revision: Revision) -> Result<Wire, String> {
         wire(stored, revision, self.order, true).ok_or_else(|| "not a JSON object".into())
     }
 }
 
-/// A field that selectors may ask for.
+/// A selectable field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
-    /// What selectors call it: `spec.nodeName`.
+    /// Name in field selectors: `spec.nodeName`.
     pub name: Box<str>,
     keys: Vec<Box<str>>,
-    /// Where else it stands, in an object that does not say it there.
+    /// Alternative path, for objects that lack the first.
     otherwise: Option<Vec<Box<str>>>,
-    /// What it is in an object that does not say.
+    /// Value in objects that lack the field.
     zero: &'static str,
 }
 
 impl FieldPath {
-    /// `path` says where it stands in the object, mostly what it is called.
+    /// A field with its selector name and its path in the object; the two are mostly equal.
     pub fn new(name: &str, path: &str) -> Self {
         FieldPath { name: name.into(), keys: keys(path), otherwise: None, zero: "" }
     }
 
-    /// The same, for a field that stands at another path in objects that do not have it at its own.
+    /// The same field with an alternative path for objects that lack the first.
     pub fn otherwise_at(self, path: &str) -> Self {
         FieldPath { otherwise: Some(keys(path)), ..self }
     }
 
-    /// The same, for a field that is something else than an empty text where an object does not
-    /// say: `false`, `0`.
+    /// The same field with another value than the empty string for objects that lack it: `false`, `0`.
     pub fn or(self, zero: &'static str) -> Self {
         FieldPath { zero, ..self }
     }
 
-    /// What the field is in an object that does not say.
+    /// Value in objects that lack the field.
     pub(super) fn zero(&self) -> &'static str {
         self.zero
     }
 
-    /// Where the field's value stands in wire bytes; nowhere where it has none.
+    /// Position of the field's value in wire bytes; an empty span if the object lacks it.
     pub(super) fn locate(&self, wire: &[u8]) -> Span {
         kevel_compute::charge_bytes(wire.len());
         let found = locate(wire, &self.keys, 0);
@@ -102,11 +99,11 @@ fn wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Op
     let ordered = order == KeyOrder::Struct && !version;
     let wire = ordered.then(|| ordered::wire(stored, revision)).flatten();
     let wire = wire.or_else(|| any_wire(stored, revision, order, version));
-    // People and tools indent what they write to a store.
+    // JSON that people and tools write may be indented.
     wire.or_else(|| any_wire(&compact(stored)?, revision, order, version))
 }
 
-/// Wire bytes of what may be in any order; `None` for what is not compact up to its metadata, too.
+/// Wire bytes of JSON with its keys in any order; `None` also if the part up to the metadata is not compact.
 fn any_wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
     let mut out = Vec::with_capacity(stored.len() + 40);
     out.push(b'{');
@@ -134,12 +131,12 @@ fn any_wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -
     None
 }
 
-/// Copies what follows the metadata, without kind and apiVersion, which custom kinds may have there.
+/// Copies the members behind the metadata, without kind and apiVersion, which custom objects may have there.
 fn push_rest(out: &mut Vec<u8>, members: Members<'_>) -> Option<()> {
     if members.rest.is_empty() {
         return Some(());
     }
-    // An encoder sorts, or writes both in front.
+    // Encoders either sort keys or write kind and apiVersion in front; only other writers put them behind.
     let named_before = |key: &[u8]| key > b"metadata".as_slice();
     let sorted_or_front = members.rest.get(1..).is_some_and(|rest| {
         rest.iter().position(|c| *c == b'"').is_some_and(|end| named_before(&rest[..end]))
@@ -160,7 +157,7 @@ fn push_rest(out: &mut Vec<u8>, members: Members<'_>) -> Option<()> {
     Some(())
 }
 
-/// Where the parts of an object's metadata stand.
+/// Positions of resourceVersion and labels in the wire bytes.
 #[derive(Default)]
 struct Metadata {
     revision: Span,
@@ -229,7 +226,7 @@ fn separate(out: &mut Vec<u8>) {
     }
 }
 
-/// Where a string field below a value stands, `start` being where the value does.
+/// Position of the string field at a path below a value that begins at offset `start`.
 fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Span {
     let Some((first, rest)) = path.split_first() else {
         // Strings without their quotes; booleans and numbers as they are.
@@ -320,7 +317,7 @@ mod tests {
             for stored in [pretty, &spaced_labels, &ordered, &ordered_but_labels] {
                 assert_eq!(decode(stored, order).as_ref(), Ok(&expected), "{stored}");
             }
-            // What is behind the head is copied; selectors find it.
+            // The part behind the head is copied; field selectors find it.
             for stored in [compact, pretty, &space_behind] {
                 let object = super::super::Object::new("ns/a", Revision(7), decode(stored, order));
                 assert_eq!(object.field(&paths, 0), "n1", "{stored}");

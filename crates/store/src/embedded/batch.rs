@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{Error, Event, Result, Revision};
 
-/// Writes that are not committed yet, on top of those that are.
+/// Uncommitted writes of one transaction, on top of the committed ones.
 pub(super) struct Batch<'a> {
     connection: &'a Connection,
     recent: &'a RwLock<Recent>,
@@ -26,7 +26,7 @@ pub(super) struct Batch<'a> {
     last: u64,
     records: Vec<Record>,
     events: Vec<Event>,
-    /// Where in `records` the newest record of a key is.
+    /// Index in `records` of the newest record of a key.
     newest: HashMap<Bytes, usize>,
     earliest_expiry: Option<Option<u64>>,
 }
@@ -42,8 +42,8 @@ impl<'a> Batch<'a> {
         Batch { connection, recent, clock, last, records, events, newest, earliest_expiry: None }
     }
 
-    /// Carries out an operation. The inner error concerns this operation alone and leaves no trace;
-    /// the outer one means that the whole transaction cannot be committed.
+    /// Carries out an operation. The inner error concerns this operation alone, which then changes nothing; the outer
+    /// one means that the whole transaction cannot be committed.
     pub(super) fn apply(
         &mut self,
         key: &Bytes,
@@ -68,7 +68,7 @@ impl<'a> Batch<'a> {
         self.put(key, value, ttl, current).map(Ok)
     }
 
-    /// Deletes up to `limit` keys whose time is up at `now`.
+    /// Deletes up to `limit` keys that have expired at `now`.
     pub(super) fn expire(&mut self, now: u64, limit: usize) -> rusqlite::Result<()> {
         let due: Vec<(i64, i64)> = self
             .connection
@@ -79,7 +79,7 @@ impl<'a> Batch<'a> {
             .collect::<rusqlite::Result<_>>()?;
         for (expires, revision) in due {
             self.forget_expiry(expires, revision)?;
-            // A damaged record is left to those who read it; it is not worth failing the rest.
+            // A damaged record is skipped: its readers get the error, and the other keys expire.
             let record = match Record::load(self.connection, revision.cast_unsigned()) {
                 Ok(record) => record,
                 Err(error) => {
@@ -100,12 +100,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// What the batch changed: `Some(Some(t))` means `t` was added, `Some(None)` means look again.
+    /// Change of the earliest expiry: `Some(Some(t))` means `t` was added, `Some(None)` means look it up again.
     pub(super) fn earliest_expiry(&self) -> Option<Option<u64>> {
         self.earliest_expiry
     }
 
-    /// Ends the batch: notes by what time keys were given a time to live, if any was.
+    /// Ends the batch: records the store's time if a key was given a time to live.
     pub(super) fn finish(self) -> rusqlite::Result<(Vec<Record>, Vec<Event>)> {
         if self.records.iter().any(|record| record.expires != 0) {
             Meta::Clock.write(self.connection, self.clock.now())?;
@@ -113,7 +113,7 @@ impl<'a> Batch<'a> {
         Ok((self.records, self.events))
     }
 
-    /// The record of `key` if the key exists.
+    /// Record of `key` if the key exists.
     fn current(&self, key: &Bytes) -> Result<Option<Record>> {
         if let Some(record) = self.newest.get(key).and_then(|&place| self.records.get(place)) {
             return Ok(Some(record.clone()).filter(|record| record.value.is_some()));
@@ -172,7 +172,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Whether `operation` may be carried out on a key that holds `current`.
+/// Checks whether `operation` is allowed on a key whose record is `current`.
 fn require(operation: &Operation, current: Option<&Record>) -> Result<()> {
     let entry = || current.and_then(Record::entry).map(Box::new);
     match (operation, entry()) {

@@ -1,4 +1,4 @@
-//! Reads and verifies everything in a store that nobody has open, and drops what cannot be read.
+//! Check and repair of a store that no process has open.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Damaged, Entry, Error, Result, Revision};
 
-/// What [`check`] read.
+/// Result of [`check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
     /// The revision of the store.
@@ -23,26 +23,26 @@ pub struct CheckReport {
     pub compacted: Revision,
     /// Keys that exist and can be read.
     pub keys: u64,
-    /// Records read, of the present and of the past.
+    /// Records read, current and superseded.
     pub records: u64,
-    /// What cannot be read, or does not fit together.
+    /// Records that cannot be read or contradict each other.
     pub damaged: Vec<Damaged>,
 }
 
-/// Says what is wrong with a value, for somebody who knows what values have to be.
+/// Validates a value; the error says what is wrong with it.
 pub type Judge<'a> = &'a dyn Fn(&Entry) -> Result<(), String>;
 
-/// Takes every value for good.
+/// Accepts every value.
 pub(super) const ANY: Judge<'static> = &|_| Ok(());
 
-/// Reads and verifies everything in a data directory that is not in use: the file's structure, every
-/// record, that no revision is missing, and that index and records agree. Fails where that leaves
-/// nothing to tell of, as when the file is no database any more.
+/// Reads and verifies everything in a data directory that is not in use: the file's structure, every record, that no
+/// revision is missing, and that index and records agree. Fails if no report is possible, as when the file is not a
+/// database any more.
 pub fn check(directory: &Path) -> Result<CheckReport> {
     check_values(directory, ANY)
 }
 
-/// The same, and whether the values of all keys pass a judge.
+/// Checks a data directory like [`check`], and validates the values of all keys with `judge`.
 pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
     let directory = Directory::open_existing(directory)?;
     let report = check_file(&directory.database(), judge)?;
@@ -50,8 +50,8 @@ pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
     Ok(report)
 }
 
-/// Drops the keys that [`check_values`] finds damaged, makes the index anew and forgets the past:
-/// everything is then as it was written, and clients start over. Returns what was found before.
+/// Drops the keys that [`check_values`] finds damaged, rebuilds the index and compacts the history: clients start over.
+/// Returns the damage that was found.
 pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
     let directory = Directory::open_existing(directory)?;
     let mut connection = connect(&directory.database())?;
@@ -82,14 +82,14 @@ fn require_head(directory: &Directory, revision: Revision) -> Result<()> {
     )))
 }
 
-/// Everything there is to know of a store.
+/// Contents of a store, as found by a check.
 struct Survey {
     last: u64,
     compacted: u64,
     records: u64,
-    /// The newest record of each key that can be read, without its value.
+    /// The newest readable record of each key, without its value.
     newest: BTreeMap<Bytes, Record>,
-    /// By revision; those of which none is known have 0.
+    /// Damage by revision and key; revision 0 if unknown.
     damaged: BTreeMap<(u64, Bytes), String>,
 }
 
@@ -139,8 +139,8 @@ impl Survey {
         self.damaged.range(from..).next().is_some_and(|((found, _), _)| *found == revision)
     }
 
-    /// Every record is as it was written, none is missing since the compaction, and each that replaced
-    /// another can still tell what it replaced.
+    /// Checks that every record is as it was written, that none is missing since the compaction, and that the
+    /// superseded record of each is still readable.
     fn read_history(&mut self, connection: &Connection) -> Result<()> {
         let mut statement =
             connection.prepare(select_records!("true ORDER BY revision")).map_err(sqlite)?;
@@ -165,7 +165,7 @@ impl Survey {
                     Ok(previous) if previous.key != record.key => {
                         self.note(revision, record.key.clone(), "it follows one of another key");
                     }
-                    // One that is there is looked at by itself.
+                    // A record that exists is checked by itself.
                     Err(error) if !self.is_damaged(record.previous) => {
                         self.note(record.previous, record.key.clone(), reason(error));
                     }
@@ -178,7 +178,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The index has one entry for each record that it has followed, and each agrees with its record.
+    /// Checks that the index has one entry for each record up to `Meta::Indexed`, and that each agrees with its record.
     fn read_index(&mut self, connection: &Connection) -> Result<()> {
         let mut statement = connection
             .prepare("SELECT key, revision, created, checksum FROM keys")
@@ -192,7 +192,7 @@ impl Survey {
                     followed += i64::from(version.revision <= indexed);
                     let key = Bytes::copy_from_slice(key);
                     if let Err(Error::Damaged(damaged)) = version.record(connection, &key) {
-                        // Here its key is known for certain.
+                        // Here the key is known for certain.
                         self.damaged.retain(|(revision, _), _| *revision != version.revision);
                         self.note(version.revision, key, damaged.why);
                     }
@@ -214,7 +214,7 @@ impl Survey {
         Ok(())
     }
 
-    /// A key that exists has a value that passes, and if it is to expire, that is noted.
+    /// Checks that the value of each existing key is valid, and that a key with a time to live is in `expiring`.
     fn read_present(&mut self, connection: &Connection, judge: Judge<'_>) -> Result<()> {
         let present: Vec<(Bytes, u64)> =
             self.kept().filter(|r| r.created != 0).map(|r| (r.key.clone(), r.revision)).collect();
@@ -230,8 +230,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The newest records of the keys that are not damaged. A key is if something newer than what can
-    /// be read of it cannot be.
+    /// The newest records of the undamaged keys. A key is damaged if a record newer than its newest readable one is.
     fn kept(&self) -> impl Iterator<Item = &Record> {
         let mut damaged: BTreeMap<&Bytes, u64> = BTreeMap::new();
         for (revision, key) in self.damaged.keys().filter(|(revision, _)| *revision != 0) {
@@ -243,10 +242,10 @@ impl Survey {
         self.newest.values().filter(readable)
     }
 
-    /// Leaves what is kept, as if everything else had been compacted, in a store that is at `revision`: its own, or
-    /// a later one.
+    /// Keeps only the undamaged keys, as if everything else had been compacted, at `revision`: the store's own or a
+    /// later one.
     fn rewrite(&self, connection: &Connection, revision: u64) -> Result<()> {
-        // What is to go may be most of the store: it must not all wait in memory.
+        // The deleted part may be most of the store: dirty pages must not all stay in memory.
         connection.execute_batch("PRAGMA cache_spill = ON").map_err(sqlite)?;
         let kept: BTreeMap<u64, &Record> =
             self.kept().filter(|r| r.created != 0).map(|r| (r.revision, r)).collect();
@@ -280,11 +279,11 @@ impl Survey {
     }
 }
 
-/// What the record is said to be of that tells the revision, where no other does.
+/// Key of the record that only holds the store's revision.
 pub(super) const REVISION_MARK: &[u8] = b"dropped";
 
-/// Makes the store in the file of `connection` one that is at a later revision, and whose past nobody can read.
-/// What cannot be read goes if `drop` says so; otherwise nothing is done where there is any.
+/// Moves a store to a later revision and compacts its history. Damaged keys are dropped with `drop`; without it nothing
+/// is changed if there are any.
 pub(super) fn move_on(connection: &mut Connection, by: u64, drop: bool) -> Result<CheckReport> {
     let transaction = connection.transaction().map_err(sqlite)?;
     let mut survey = Survey::of(&transaction, ANY)?;
@@ -317,7 +316,7 @@ fn missing(first: u64, last: u64) -> String {
     }
 }
 
-/// What a column says, as far as it can be read.
+/// Value of a column, empty if it cannot be read.
 fn blob(row: &Row<'_>, column: usize) -> Bytes {
     let value = row.get_ref(column).ok();
     let blob = value.and_then(|value| value.as_blob().ok().map(Bytes::copy_from_slice));

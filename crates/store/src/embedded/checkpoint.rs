@@ -1,7 +1,7 @@
-//! Carries the write-ahead log over into the database file, beside the writer.
+//! Checkpoints: copies the write-ahead log into the database file, beside the writer.
 //!
-//! A thread of its own copies and syncs the bulk while writes go on. The log can only start over
-//! once nothing is left in it, so the writer then copies the little that came in meanwhile.
+//! A thread copies and syncs the bulk while writes go on. The log can only be reset once nothing is left in it, so the
+//! writer then copies the little that was added meanwhile.
 
 use std::sync::{
     Condvar, Mutex, PoisonError,
@@ -13,16 +13,16 @@ use rusqlite::{Connection, wal::CheckpointMode};
 use super::database::{Database, checkpointer, lock};
 use crate::{Result, failpoint};
 
-/// Log pages (16 KiB each) at which to begin.
+/// Log pages (16 KiB each) at which a checkpoint begins.
 const LOG_PAGES: usize = 1024;
 
-/// The agreement between the writer and the checkpointing thread.
+/// State shared by the writer and the checkpoint thread.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     stage: Mutex<Stage>,
     changed: Condvar,
-    /// Log pages at which to begin next: more than usual while a reader keeps the log from starting
-    /// over, since trying again and again would change nothing.
+    /// Log pages at which the next checkpoint begins: more than usual while a reader keeps the log from being reset,
+    /// since trying again at once would change nothing.
     begin_at: AtomicUsize,
 }
 
@@ -32,7 +32,7 @@ enum Stage {
     Idle,
     /// The thread copies the bulk.
     Bulk,
-    /// The writer is to copy the rest.
+    /// The writer copies the rest.
     Rest,
     Closed,
 }
@@ -60,7 +60,7 @@ impl Checkpoints {
         }
     }
 
-    /// The thread's part, until closed.
+    /// The checkpoint thread's loop, until closed.
     pub(super) fn run(&self, database: &Database) -> Result<()> {
         let Some(directory) = database.directory() else { return Ok(()) };
         let connection = checkpointer(&directory.database())?;
@@ -87,8 +87,8 @@ impl Checkpoints {
     }
 }
 
-/// Copies what no reader still needs in the log. A failure leaves the log as it is: it is tried
-/// again after the next batch.
+/// Copies the part of the log that no reader still needs. After a failure the log stays as it is, and the next batch
+/// tries again.
 fn checkpoint(connection: &Connection) {
     failpoint::reach(failpoint::CHECKPOINT);
     let _ = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE);

@@ -1,4 +1,4 @@
-//! Reads a store from one end to the other, page by page, for somebody who takes it elsewhere.
+//! Reads all keys of a store, page by page, for a migration.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -15,8 +15,7 @@ use crate::{
 };
 
 impl Embedded {
-    /// The keys behind `after`, as they were at a revision; none at the end. Fails at the first that cannot be
-    /// read.
+    /// The keys behind `after` at a revision; none at the end. Fails at the first key that cannot be read.
     pub(crate) async fn page(&self, at: Revision, after: Option<Bytes>) -> Result<Vec<Item>> {
         let read = move |shared: &Shared| read_page(shared, at, after.as_deref());
         self.shared.clone().blocking(read).await

@@ -1,4 +1,4 @@
-//! The SQLite files of a data directory: how they are opened and what tables they hold.
+//! The SQLite files of a data directory: connections and schema.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbCo
 use super::{directory::Directory, record::checksum_of};
 use crate::{Error, Result, private};
 
-/// "KEVL": lets `file` and a curious operator tell what the database is.
+/// "KEVL": lets `file` and an operator identify the database.
 const APPLICATION_ID: i32 = 0x4b45_564c;
 const SCHEMA_VERSION: i32 = 1;
 /// Large pages hold several objects each, so a batch of writes touches few of them.
@@ -23,16 +23,16 @@ const PAGE_BYTES: u32 = 16 * 1024;
 /// Holds the index of about 100,000 keys.
 pub(super) const WRITER_CACHE_KIB: i32 = 16 * 1024;
 const READER_CACHE_KIB: i32 = 1024;
-/// A log that had to grow beyond this is cut back when it starts over.
+/// Size to which a larger write-ahead log is truncated when it is reset.
 const LOG_FILE_BYTES: u32 = 64 << 20;
-/// Connections only ever wait for each other at moments like a recovery.
+/// Connections wait for each other only in rare moments such as a recovery.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Readers that may run at once; each has a connection of its own.
+/// Maximum number of concurrent readers; each has a connection of its own.
 pub(super) const READERS: usize = 4;
 
-/// `history` is the log of all writes, in order of revision; appending to it is all a write costs.
-/// `keys` finds the revisions of a key and follows the log at a distance (`meta.indexed`); what it
-/// does not know yet is in memory. A `created` of 0 marks a deletion, and so does a missing value.
+/// `history` is the log of all writes, in order of revision; a write only appends to it. `keys` is the index from a key
+/// to its revisions and lags behind the log (`meta.indexed`); the versions in between are in memory. A `created` of 0
+/// marks a deletion, and so does a missing value.
 const SCHEMA: &str = "
 CREATE TABLE history (
     revision INTEGER PRIMARY KEY,
@@ -65,7 +65,7 @@ CREATE TABLE meta (
 /// The data and the connections to it.
 #[derive(Debug)]
 pub(super) struct Database {
-    /// The connection that writes. In memory there is no other, and everybody takes turns.
+    /// The writing connection. In memory there is no other, and readers share it.
     writer: Mutex<Connection>,
     directory: Option<Directory>,
     idle_readers: Mutex<Vec<Connection>>,
@@ -74,13 +74,13 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens or creates the data in the directory `path`.
+    /// Opens or creates the database in the directory `path`.
     pub(super) fn open(path: &Path) -> Result<Database> {
         let directory = Directory::open(path)?;
         let connection = connect(&directory.database())?;
         let database = Database::new(connection, Some(directory))?;
-        // The log is there by now. SQLite makes its name durable with the first sync of it, and goes on when that
-        // fails: a power loss would take the log away, and every acknowledged write with it.
+        // The write-ahead log exists by now. SQLite makes its directory entry durable with the first sync of the log,
+        // but ignores a failure: a power loss would then remove the log, and every acknowledged write with it.
         if let Err(error) = private::sync_dir(path) {
             return Err(Error::Unavailable(format!("cannot sync {path:?}: {error}")));
         }
@@ -110,12 +110,12 @@ impl Database {
         self.directory.as_ref()
     }
 
-    /// Lets go of the files, so that they can be opened again.
+    /// Closes the files, so that they can be opened again.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         lock(&self.idle_readers).clear();
         let Some(directory) = &self.directory else { return };
-        // A stand-in for the connection, which is closed by being replaced.
+        // A stand-in: replacing the connection closes it.
         if let Ok(stand_in) = Connection::open_in_memory() {
             *self.writer() = stand_in;
         }
@@ -127,12 +127,12 @@ impl Database {
         self.log_pages.load(Ordering::Relaxed)
     }
 
-    /// The writer's connection.
+    /// The writing connection.
     pub(super) fn writer(&self) -> MutexGuard<'_, Connection> {
         lock(&self.writer)
     }
 
-    /// Runs `copy` on a connection that can be copied from.
+    /// Runs `copy` on a connection for SQLite's backup API.
     pub(super) fn with_source<T>(&self, copy: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         match &self.directory {
             Some(directory) => copy(&reader(&directory.database())?),
@@ -155,7 +155,7 @@ impl Database {
         };
         let result = snapshot(&connection, read);
         let mut idle = lock(&self.idle_readers);
-        // A connection that cannot leave its snapshot is of no more use.
+        // A connection that cannot end its transaction is dropped.
         let useful = connection.is_autocommit() && !self.closed.load(Ordering::Acquire);
         if useful && idle.len() < READERS {
             idle.push(connection);
@@ -164,7 +164,7 @@ impl Database {
     }
 }
 
-/// Opens a connection for reading to a database that exists.
+/// Opens a read-only connection to an existing database.
 pub(super) fn reader(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).map_err(sqlite)?;
@@ -173,14 +173,14 @@ pub(super) fn reader(file: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a connection that carries the log over into the database.
+/// Opens a connection for checkpoints.
 pub(super) fn checkpointer(file: &Path) -> Result<Connection> {
     let connection = connect(file)?;
     configure(&connection, READER_CACHE_KIB)?;
     Ok(connection)
 }
 
-/// Opens a connection for writing, creating the file if need be.
+/// Opens a connection for writing, creating the file if it does not exist.
 pub(super) fn connect(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -188,9 +188,9 @@ pub(super) fn connect(file: &Path) -> Result<Connection> {
     Connection::open_with_flags(file, flags).map_err(sqlite)
 }
 
-/// Makes the tables of a new database, or refuses one that is not ours.
+/// Creates the tables of a new database, or refuses one of another program.
 pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()> {
-    // Only effective before the first table is made.
+    // Only effective before the first table is created.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(sqlite)?;
     configure(connection, cache_kib)?;
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -206,8 +206,8 @@ pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()>
     }
 }
 
-/// Refuses a database with other tables than a store's own. A foreign backup could contain a trigger, a
-/// view or an expression of an index, which would run with the next statement.
+/// Refuses a database with other tables than a store's own. A foreign backup could contain a trigger, a view or an
+/// expression of an index, which would run with the next statement.
 pub(super) fn require_own_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection
         .prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
@@ -233,7 +233,7 @@ pub(super) fn require_own_schema(connection: &Connection) -> Result<()> {
     }
 }
 
-/// The statements of a text, each with its spaces made equal.
+/// Statements of an SQL text, with white space normalized.
 fn statements(text: &str) -> impl Iterator<Item = String> {
     let words = |statement: &str| statement.split_whitespace().collect::<Vec<_>>().join(" ");
     text.split(';').map(words).filter(|statement| !statement.is_empty())
@@ -250,7 +250,7 @@ fn create_tables(connection: &mut Connection) -> Result<()> {
 fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(32);
     connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
-    // Plans must not depend on bound values: a statement would be prepared anew for each of them.
+    // Plans must not depend on bound values: a statement would be prepared again for each of them.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     // A store has no triggers and no views: foreign ones in the file never run.
     for foreign in [
@@ -284,8 +284,8 @@ pub(super) fn snapshot<T>(
     result
 }
 
-/// Whether an error has left the transaction as it was. A disk that fails while something is read makes SQLite end the
-/// whole transaction: what was written in it is gone, and what would be written now would be committed by itself.
+/// Fails if an error has ended the transaction. On a disk error during a read SQLite rolls back the whole transaction:
+/// its earlier writes are gone, and later ones would be committed by themselves.
 pub(super) fn require_transaction(connection: &Connection, error: &Error) -> rusqlite::Result<()> {
     match connection.is_autocommit() {
         false => Ok(()),
@@ -296,18 +296,18 @@ pub(super) fn require_transaction(connection: &Connection, error: &Error) -> rus
     }
 }
 
-/// The numbers that the database remembers about itself.
+/// Numbers that the database stores about itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Meta {
     /// The oldest revision that can be read.
     Compacted,
-    /// How far superseded records have been removed.
+    /// Revision up to which superseded records have been removed.
     Swept,
-    /// How far `keys` has followed `history`.
+    /// Revision up to which `keys` has the records of `history`.
     Indexed,
     /// The store's time when a key was last given a time to live.
     Clock,
-    /// Written to find out whether writing works.
+    /// Written to test whether writing works.
     Probe,
 }
 
@@ -346,7 +346,7 @@ impl Meta {
     }
 }
 
-/// Sorts SQLite's errors into what a caller can do about them.
+/// Maps SQLite's errors to the store's.
 pub(super) fn sqlite(error: rusqlite::Error) -> Error {
     use rusqlite::Error::*;
     match &error {
@@ -363,7 +363,7 @@ pub(super) fn sqlite(error: rusqlite::Error) -> Error {
     }
 }
 
-/// Locks, also after a panic elsewhere: what our locks guard is whole between statements.
+/// Locks, also after a panic elsewhere: the guarded data is consistent between statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

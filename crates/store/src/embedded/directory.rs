@@ -1,4 +1,4 @@
-//! The folder of a store: who has it, which revision it had last, and whether what is in it is whole.
+//! Data directory of a store: lock, last acknowledged revision, and whether the database is complete.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -10,12 +10,12 @@ use std::{
 use crate::{Error, Result, private};
 
 pub(super) const DATABASE_FILE: &str = "kevel.db";
-/// The database of a store that is not whole yet: of an import or a restore that goes on, or was interrupted.
+/// Database of an incomplete store: of an import or a restore that is running or was interrupted.
 const PARTIAL_FILE: &str = "kevel.db.partial";
 const LOCK_FILE: &str = "lock";
 const HEAD_FILE: &str = "head";
 
-/// A data directory that this process alone has open.
+/// A data directory, locked by this process.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory with a store in it, or for a new one that begins empty.
+    /// Opens a directory with a store in it, or with none for a new, empty one.
     pub(super) fn open(path: &Path) -> Result<Directory> {
         let directory = Directory::take(path)?;
         if directory.partial().exists() {
@@ -34,7 +34,7 @@ impl Directory {
                 directory.partial()
             )));
         }
-        // SQLite would make it for everybody to read. Its other files get the mode of this one.
+        // SQLite would create the file readable for everybody. Its other files get the mode of this one.
         private::open(&directory.database()).map_err(|e| unusable("open", path, e))?;
         directory.sync_names()?;
         Ok(directory)
@@ -48,8 +48,8 @@ impl Directory {
         }
     }
 
-    /// Opens a directory that is to hold a store in the end, and holds none: nothing, or what an import that was
-    /// interrupted has left, which is removed.
+    /// Opens a directory for a store that is to be made. It must be empty, apart from the files of an interrupted
+    /// import, which are removed.
     pub(super) fn open_empty(path: &Path) -> Result<Directory> {
         let directory = Directory::take(path)?;
         let names = names(path).map_err(|e| unusable("read", path, e))?;
@@ -64,7 +64,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Removes a store that is not whole.
+    /// Removes an incomplete store.
     pub(super) fn clear(&self) -> Result<()> {
         let clear = || -> io::Result<()> {
             for name in names(&self.path)?.iter().filter(|name| name.starts_with(PARTIAL_FILE)) {
@@ -75,7 +75,7 @@ impl Directory {
         clear().map_err(|e| unusable("clear", &self.path, e))
     }
 
-    /// Lets others have it.
+    /// Releases the lock.
     pub(super) fn unlock(&self) {
         let _ = self.lock.unlock();
     }
@@ -99,19 +99,19 @@ impl Directory {
         Ok(Directory { path: path.into(), head, lock })
     }
 
-    /// The names of new files must survive a power loss as well as their contents.
+    /// Makes the names of new files durable, like their contents.
     fn sync_names(&self) -> Result<()> {
         private::sync_dir(&self.path).map_err(|e| unusable("sync", &self.path, e))
     }
 
-    /// Where the database of a store is made that is not whole yet.
+    /// Path of an incomplete database.
     pub(super) fn partial(&self) -> PathBuf {
         self.path.join(PARTIAL_FILE)
     }
 
-    /// Makes the partial database, which is complete now and which nobody has open, the store's.
+    /// Makes the complete partial database, which no process has open, the store's.
     pub(super) fn complete(&self, revision: u64) -> Result<()> {
-        // Before the name changes: a note that is ahead of the data is told from one that is not.
+        // Before the rename: a noted revision without its data is detected.
         self.note_head(revision);
         self.sync()?;
         let renamed = fs::rename(self.partial(), self.database());
@@ -123,22 +123,22 @@ impl Directory {
         self.path.join(DATABASE_FILE)
     }
 
-    /// Notes that `revision` is durable. SQLite takes a damaged write-ahead log for one that was
-    /// torn by a crash and drops its rest; this note is what tells the two apart. It is written
-    /// after the sync, so it is never ahead of the data, and needs no sync of its own.
+    /// Notes that `revision` is durable. SQLite takes a damaged write-ahead log for one that was torn by a crash and
+    /// drops its rest; this note tells the two apart. It is written after the sync, so it is never ahead of the data,
+    /// and needs no sync of its own.
     pub(super) fn note_head(&self, revision: u64) {
-        // Failing to write it weakens a check, nothing else.
+        // A failure only weakens that check.
         let _ = self.head.write_all_at(&note(revision), 0);
     }
 
-    /// Writes the note once more, all the way to the disk.
+    /// Writes the note again and syncs it, as a test of the disk.
     pub(super) fn probe(&self, revision: u64) -> Result<()> {
         let written =
             self.head.write_all_at(&note(revision), 0).and_then(|()| self.head.sync_data());
         written.map_err(|e| Error::Unavailable(format!("cannot write to {:?}: {e}", self.path)))
     }
 
-    /// The last revision noted; 0 when there is none that can be trusted.
+    /// The last noted revision; 0 if there is no valid note.
     pub(super) fn noted_head(&self) -> u64 {
         let mut note = [0; 12];
         if self.head.read_exact_at(&mut note, 0).is_err() {
@@ -151,7 +151,7 @@ impl Directory {
         number.try_into().map_or(0, u64::from_le_bytes)
     }
 
-    /// Makes the directory and the note durable.
+    /// Syncs the directory and the note.
     pub(super) fn sync(&self) -> Result<()> {
         let synced = self.head.sync_all().and_then(|()| private::sync_dir(&self.path));
         synced.map_err(|e| Error::Unavailable(format!("cannot sync {:?}: {e}", self.path)))
@@ -162,7 +162,7 @@ impl Directory {
     }
 }
 
-/// Whether there is a store in a directory.
+/// Whether a directory has a store in it.
 pub(crate) fn is_store(directory: &Path) -> bool {
     directory.join(DATABASE_FILE).exists()
 }
@@ -185,7 +185,7 @@ fn unusable(verb: &str, path: &Path, error: io::Error) -> Error {
     Error::Invalid(format!("cannot {verb} data directory {path:?}: {error}"))
 }
 
-/// A revision, with a checksum.
+/// A revision with its checksum, as stored in the note.
 fn note(revision: u64) -> [u8; 12] {
     let mut note = [0; 12];
     let (number, checksum) = note.split_at_mut(8);

@@ -1,9 +1,8 @@
-//! From a key to its revisions.
+//! Index from a key to its revisions.
 //!
-//! Keys arrive in no order, so keeping the `keys` table current would touch one page for each write
-//! of a batch. Instead the newest versions wait in memory and are folded into the table in order of
-//! key, a few with each batch, which touches each page once for many writes. `meta.indexed` tells
-//! where an opening store has to pick up the history again.
+//! Keys arrive in no order, so keeping the `keys` table current would touch one page for each write of a batch. Instead
+//! the newest versions wait in memory and are folded into the table in order of key, a few with each batch, which
+//! touches each page once for many writes. On opening, the history is read again from `meta.indexed` on.
 
 use std::{
     collections::BTreeMap,
@@ -20,19 +19,19 @@ use super::{
 };
 use crate::{Damaged, Error, Result, Revision, prefix_end};
 
-/// Versions that gather before they are folded. Opening reads at most two such generations.
+/// Number of versions at which a fold begins. Opening reads at most two such generations.
 const GENERATION: usize = 4096;
 
-/// Key and revision of a version, to the revision that created the key (0: this deleted it).
+/// Key and revision of a version, with the revision that created the key (0: this version deleted it).
 pub(super) type Versions = BTreeMap<(Bytes, u64), u64>;
 
-/// The versions that the `keys` table may not have yet.
+/// Versions that the `keys` table may not have yet.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// The last revision of the store.
+    /// The store's last revision.
     pub(super) last: u64,
     active: Versions,
-    /// The generation that is being folded: in the table in part, and here until all of it is.
+    /// The generation that is being folded: partly in the table, and here until all of it is.
     frozen: Arc<Versions>,
 }
 
@@ -46,7 +45,7 @@ impl Recent {
         self.last = record.revision;
     }
 
-    /// How many versions have gathered since the last generation was frozen.
+    /// Number of versions since the last generation was frozen.
     pub(super) fn gathered(&self) -> usize {
         self.active.len()
     }
@@ -55,18 +54,18 @@ impl Recent {
         self.active.len() >= GENERATION
     }
 
-    /// Begins to fold what has gathered. The generation before must be forgotten.
+    /// Begins a fold of the active versions. The previous generation must have been dropped.
     pub(super) fn freeze(&mut self) -> Arc<Versions> {
         self.frozen = Arc::new(std::mem::take(&mut self.active));
         self.frozen.clone()
     }
 
-    /// Drops the generation that is folded.
+    /// Drops the folded generation.
     pub(super) fn forget(&mut self) {
         self.frozen = Arc::default();
     }
 
-    /// The version of `key` at `revision`, if it is among these.
+    /// Version of `key` at `revision`, if it is among the recent ones.
     pub(super) fn find(&self, key: &Bytes, revision: u64) -> Option<Version> {
         [&self.active, &*self.frozen].into_iter().find_map(|versions| {
             let mut older = versions.range((key.clone(), 0)..=(key.clone(), revision));
@@ -75,7 +74,7 @@ impl Recent {
         })
     }
 
-    /// All versions of the keys in `range`, in order of key.
+    /// All recent versions of the keys in `range`, in order of key.
     pub(super) fn within(&self, range: &KeyRange) -> Vec<(Bytes, Version)> {
         let mut found = Vec::new();
         for versions in [&self.active, &*self.frozen] {
@@ -95,7 +94,7 @@ impl Recent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) revision: u64,
-    /// The revision that created the key; 0 when this version is its deletion.
+    /// Revision that created the key; 0 if this version is its deletion.
     pub(super) created: u64,
 }
 
@@ -104,7 +103,7 @@ impl Version {
         checksum_of(key, &[self.revision, self.created])
     }
 
-    /// The record of this version of `key`. What is wrong with it concerns this key alone.
+    /// Record of this version of `key`. An error about it concerns this key alone.
     pub(super) fn record(self, connection: &Connection, key: &Bytes) -> Result<Record> {
         let revision = self.revision;
         match Record::load(connection, revision) {
@@ -119,7 +118,7 @@ impl Version {
     }
 }
 
-/// The error about a key whose record cannot be read.
+/// Error about a key whose record cannot be read.
 pub(super) fn damaged(key: &Bytes, revision: u64, why: String) -> Error {
     Error::Damaged(Box::new(Damaged {
         key: key.clone(),
@@ -129,7 +128,7 @@ pub(super) fn damaged(key: &Bytes, revision: u64, why: String) -> Error {
     }))
 }
 
-/// The keys from `start` on that are before `end`.
+/// Keys from `start` on, before `end`.
 #[derive(Debug, Clone)]
 pub(super) struct KeyRange {
     start: Bytes,
@@ -140,7 +139,7 @@ impl KeyRange {
     /// The keys that begin with `prefix` and come after `after`.
     pub(super) fn new(prefix: &[u8], after: Option<&[u8]>) -> KeyRange {
         let start = match after {
-            // The key that follows `after` most closely.
+            // The closest key after `after`.
             Some(after) if after >= prefix => [after, &[0]].concat(),
             _ => prefix.to_vec(),
         };
@@ -152,7 +151,7 @@ impl KeyRange {
     }
 }
 
-/// Writes a version into the table. Writing it twice is harmless.
+/// Writes a version into the table. Idempotent.
 pub(super) fn fold(connection: &Connection, key: &[u8], version: Version) -> rusqlite::Result<()> {
     connection.prepare_cached("INSERT OR REPLACE INTO keys VALUES (?1, ?2, ?3, ?4)")?.execute((
         key,
@@ -171,7 +170,7 @@ pub(super) fn remove(connection: &Connection, key: &[u8], revision: u64) -> rusq
     Ok(())
 }
 
-/// The version of `key` at `revision` as far as the table knows.
+/// Version of `key` at `revision` in the table.
 pub(super) fn find(connection: &Connection, key: &[u8], revision: u64) -> Result<Option<Version>> {
     let mut statement = connection
         .prepare_cached(
@@ -186,8 +185,8 @@ pub(super) fn find(connection: &Connection, key: &[u8], revision: u64) -> Result
     }
 }
 
-/// Calls `visit` with each key of `range` that existed at `revision`, in order, and its version
-/// then. `recent` is what [`Recent::within`] said before the connection's snapshot began.
+/// Calls `visit` with each key of `range` that existed at `revision`, in order, and its version at that revision.
+/// `recent` is the result of [`Recent::within`] from before the connection's snapshot began.
 pub(super) fn scan(
     connection: &Connection,
     recent: Vec<(Bytes, Version)>,
@@ -238,7 +237,7 @@ pub(super) fn scan(
     }
 }
 
-/// A walk over rows of `keys` that can look at the row it is on.
+/// Cursor over rows of `keys` with access to the present row.
 struct Cursor<'a> {
     rows: Rows<'a>,
     at_end: bool,

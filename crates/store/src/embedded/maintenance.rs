@@ -1,4 +1,4 @@
-//! Backup and restore.
+//! Backup, restore and defragmentation.
 
 use std::{fs, io, path::Path};
 
@@ -30,8 +30,8 @@ pub fn backup_directory(directory: &Path, target: &Path) -> Result<CheckReport> 
     new_copy(target, || copy(&reader(&database)?, target))
 }
 
-/// Makes a file that was not there, and checks it. What is no store does not stay; what is damaged in
-/// the store is so in its copy, and in the report.
+/// Creates a copy in a new file and checks it. A file that is no store is removed; damage in the store is also in its
+/// copy, and in the report.
 fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckReport> {
     let made = private::create_new(target);
     made.map_err(|error| match error.kind() {
@@ -49,15 +49,14 @@ fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckRep
     checked
 }
 
-/// How many revisions a store that was restored leaves out: more than any cluster writes between a backup and its
-/// restore. Revisions that clients have seen since the backup are then revisions that nobody can read, not others'.
+/// Number of revisions that a restored store skips: more than any cluster writes between a backup and its restore.
+/// Revisions that clients have seen since the backup are then compacted ones, instead of other writes.
 pub const REVISIONS_SKIPPED: u64 = 1_000_000_000;
 
-/// Makes a data directory out of a backup. `directory` must be empty or not exist. The store goes on at a revision
-/// that no client has seen ([`REVISIONS_SKIPPED`]), and its past is forgotten: clients start over.
+/// Makes a data directory from a backup. `directory` must be empty or not exist. The store continues at a revision that
+/// no client has seen ([`REVISIONS_SKIPPED`]), and its history is compacted: clients start over.
 ///
-/// Of a backup that is damaged no store is made, unless what cannot be read is to be left out (`drop`): the report
-/// says what that is.
+/// A damaged backup is not restored unless `drop` is set, which leaves out the damaged keys; the report names them.
 pub fn restore(backup: &Path, directory: &Path, drop: bool) -> Result<CheckReport> {
     if !backup.exists() {
         return Err(Error::Invalid(format!("there is no file {backup:?}")));
@@ -75,9 +74,8 @@ pub fn restore(backup: &Path, directory: &Path, drop: bool) -> Result<CheckRepor
     Ok(report)
 }
 
-/// Gives the space that was freed in a store that no server has open back to the file system, and returns the size
-/// of its file then. It needs as much space again while it works. Never needed for the store to work: space that is
-/// freed is used again.
+/// Returns the free space of a store that no server has open to the file system, and returns the size of its file.
+/// Needs as much space again while it runs. The store never requires it: free space is reused.
 pub fn defragment(directory: &Path) -> Result<u64> {
     let directory = Directory::open_existing(directory)?;
     let mut connection = connect(&directory.database())?;
@@ -95,7 +93,7 @@ fn copy(source: &Connection, target: &Path) -> Result<()> {
 
 fn copy_into(source: &Connection, target: &mut Connection) -> Result<()> {
     let backup = Backup::new(source, target).map_err(sqlite)?;
-    // All pages in one step: in several, every write in between would start it over.
+    // All pages in one step: with several, every write in between would restart the copy.
     match backup.step(-1).map_err(sqlite)? {
         StepResult::Done => Ok(()),
         _ => Err(Error::Unavailable("the database is busy".into())),

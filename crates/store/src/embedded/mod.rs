@@ -59,17 +59,17 @@ use crate::{
     deaths::Deaths,
 };
 
-/// Memory that writes may take while they wait for the writer, in KiB.
+/// Memory of writes that wait for the writer, in KiB.
 const WAITING_KIB: u32 = 64 * 1024;
 
-/// How an embedded store behaves.
+/// Options of an embedded store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// History is compacted this often, to what was current one interval before; `None` for never.
+    /// Compaction interval; compacts to the revision that was current one interval before. `None`: never.
     pub compaction_interval: Option<Duration>,
-    /// The largest key and value together, in bytes.
+    /// Maximum size of key and value together, in bytes.
     pub max_entry_bytes: usize,
-    /// The time by which keys expire.
+    /// Clock by which keys expire.
     pub clock: Clock,
 }
 
@@ -90,10 +90,10 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the store in `directory`, or makes one there.
+    /// Opens the store in `directory`, or creates one.
     ///
-    /// Fails with [`Error::Locked`] when another process has it, and with [`Error::Corrupt`] when
-    /// acknowledged writes are missing from it.
+    /// Fails with [`Error::Locked`] when another process has it open, and with [`Error::Corrupt`] when acknowledged
+    /// writes are missing.
     pub fn open(directory: &Path, options: Options) -> Result<Embedded> {
         let opened = Database::open(directory).and_then(|data| Embedded::start(data, options));
         opened.map_err(|error| refusal(directory, error))
@@ -114,7 +114,7 @@ impl Embedded {
         Embedded::start(Database::memory()?, options)
     }
 
-    /// Writes a copy of the store as it is now to the new file `target`, while it goes on working.
+    /// Writes a copy of the present store to the new file `target`; writes go on meanwhile.
     pub fn backup(&self, target: &Path) -> Result<Revision> {
         maintenance::backup(&self.shared.database, target)
     }
@@ -151,7 +151,7 @@ impl Embedded {
         if shared.database.directory().is_some() {
             embedded.spawn("store-checkpoint", move || {
                 shared.deaths.run("the store's checkpointer", || {
-                    // Without checkpoints the log grows, and the store works.
+                    // Without checkpoints the log grows, but the store works.
                     if let Err(error) = shared.checkpoints.run(&shared.database) {
                         tracing::error!(%error, "the store's log cannot be carried over");
                     }
@@ -297,7 +297,7 @@ impl fmt::Debug for Embedded {
     }
 }
 
-/// What the engine, its threads and its watches share.
+/// State shared by the engine, its threads and its watches.
 struct Shared {
     database: Database,
     options: Options,
@@ -308,9 +308,9 @@ struct Shared {
     checkpoints: Checkpoints,
     current: AtomicU64,
     compacted: AtomicU64,
-    /// Why the last write failed, if it did.
+    /// Error of the last write, if it failed.
     health: Mutex<Option<Error>>,
-    /// Which of the threads have ended and should not have.
+    /// Threads that have ended unexpectedly.
     deaths: Deaths,
     write_budget: Arc<Semaphore>,
     readers: Semaphore,
@@ -345,7 +345,7 @@ impl Shared {
         Reader { database: &self.database, recent: &self.recent }
     }
 
-    /// Runs a read where it may wait for the disk.
+    /// Runs a read on the blocking pool, since it may wait for the disk.
     async fn blocking<T: Send + 'static>(
         self: Arc<Shared>,
         read: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
@@ -363,7 +363,7 @@ impl Shared {
     }
 }
 
-/// Says of a store that is damaged where it is, and what can be done about it.
+/// Adds to the error of a damaged store its path and the possible remedies.
 fn refusal(directory: &Path, error: Error) -> Error {
     let (folder, file) = (directory.display(), directory.join(DATABASE_FILE));
     let file = file.display();
@@ -376,11 +376,10 @@ fn refusal(directory: &Path, error: Error) -> Error {
     }
 }
 
-/// Finds out where the store was left: the versions that the index lacks, and the revision that it
-/// was compacted to.
+/// Recovers the state of the store: the versions that the index lacks, and the compacted revision.
 fn recover(database: &Database) -> Result<(Recent, u64)> {
     database.read(|connection| {
-        // Of what the index does not know yet, nobody could say which key it is about.
+        // A damaged record that is not indexed is fatal: its key is unknown.
         let recent = unindexed(connection)?;
         if let Some(directory) = database.directory()
             && directory.noted_head() > recent.last
@@ -397,7 +396,7 @@ fn recover(database: &Database) -> Result<(Recent, u64)> {
     })
 }
 
-/// The revision of the store and the versions that the index lacks.
+/// The store's revision and the versions that the index lacks.
 fn unindexed(connection: &Connection) -> Result<Recent> {
     let newest: Option<i64> = connection
         .query_row("SELECT max(revision) FROM history", [], |row| row.get(0))

@@ -1,7 +1,7 @@
-//! A store that is made of what somebody brings: an import, or a backup.
+//! A new store made by an import or a restore.
 //!
-//! It is made under another name, and gets its own when it is whole. What is interrupted on the way is no
-//! store: a server refuses the directory rather than begin empty there, and the next attempt begins anew.
+//! The database is made under another name and renamed when it is complete. After an interruption a server refuses the
+//! directory rather than start empty there, and the next attempt starts over.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{Error, Result, Revision, migrate::Item, private};
 
-/// A store in the making.
+/// An incomplete store.
 #[derive(Debug)]
 pub(crate) struct NewStore {
     directory: Directory,
@@ -28,7 +28,7 @@ pub(crate) struct NewStore {
 }
 
 impl NewStore {
-    /// Begins one in a directory that holds none. All its revisions are after `after`.
+    /// Begins a store in a directory that has none. All its revisions are after `after`.
     pub(crate) fn begin(directory: &Path, after: Revision) -> Result<NewStore> {
         let (directory, mut connection) = begin_file(directory)?;
         prepare(&mut connection, WRITER_CACHE_KIB)?;
@@ -48,13 +48,13 @@ impl NewStore {
         }
         transaction.commit().map_err(sqlite)?;
         self.last = last;
-        // The log would grow to the size of the store.
+        // Otherwise the log would grow to the size of the store.
         carry_over(&self.connection)
     }
 
-    /// Makes it a store. Returns its revision.
+    /// Completes the store. Returns its revision.
     pub(crate) fn finish(mut self) -> Result<Revision> {
-        // Also of a store without keys: the newest record tells the revision.
+        // Needed for a store without keys too: the newest record holds the revision.
         self.last += 1;
         let transaction = self.connection.transaction().map_err(sqlite)?;
         insert(&transaction, &revision_mark(self.last)).map_err(sqlite)?;
@@ -67,7 +67,7 @@ impl NewStore {
     }
 }
 
-/// Takes a directory without a store, and makes the file there that becomes one with [`complete`].
+/// Locks a directory without a store, and creates the file that becomes its database with [`complete`].
 pub(super) fn begin_file(directory: &Path) -> Result<(Directory, Connection)> {
     let directory = Directory::open_empty(directory)?;
     let partial = directory.partial();
@@ -77,26 +77,26 @@ pub(super) fn begin_file(directory: &Path) -> Result<(Directory, Connection)> {
     Ok((directory, connection))
 }
 
-/// Gives a store that is whole its name. It is at `revision`.
+/// Renames a complete database, which is at `revision`, to its final name.
 pub(super) fn complete(directory: &Directory, connection: Connection, revision: u64) -> Result<()> {
     carry_over(&connection)?;
     connection.close().map_err(|(_, error)| sqlite(error))?;
     directory.complete(revision)
 }
 
-/// Carries the log over into the file, all of it.
+/// Copies the whole write-ahead log into the database file.
 pub(super) fn carry_over(connection: &Connection) -> Result<()> {
     let checkpoint = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
     checkpoint.map(|_| ()).map_err(sqlite)
 }
 
-/// Writes a record, its entry in the index, and when it expires.
+/// Writes a record, its index entry and its expiry.
 pub(super) fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
     record.insert(connection)?;
     index_record(connection, record)
 }
 
-/// Writes a record's entry in the index, and when it expires.
+/// Writes a record's index entry and expiry.
 pub(super) fn index_record(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
     let version = Version { revision: record.revision, created: record.created };
     index::fold(connection, &record.key, version)?;
@@ -108,13 +108,13 @@ pub(super) fn index_record(connection: &Connection, record: &Record) -> rusqlite
     Ok(())
 }
 
-/// The record that tells the revision of a store where no other does.
+/// Record that only holds the store's revision.
 pub(super) fn revision_mark(revision: u64) -> Record {
     let key = Bytes::from_static(REVISION_MARK);
     Record { revision, key, created: 0, previous: 0, expires: 0, value: None }
 }
 
-/// Notes that nothing before `revision`, which is the last, can be read, and that nothing is left to remove.
+/// Records that everything before `revision`, the last one, is compacted and swept.
 pub(super) fn forget_past(connection: &Connection, revision: u64) -> rusqlite::Result<()> {
     for (meta, value) in [
         (Meta::Compacted, revision),

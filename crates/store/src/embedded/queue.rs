@@ -1,4 +1,4 @@
-//! What waits for the writer.
+//! Queue of requests to the writer.
 
 use std::{
     mem,
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::database::lock;
 use crate::{Error, Result, Revision};
 
-/// The longest that the first write of a batch waits for others to join it.
+/// Maximum time that the first write of a batch waits for others to join it.
 const GATHERING: Duration = Duration::from_micros(200);
 
 /// A request to the writer.
@@ -23,7 +23,7 @@ pub(super) enum Request {
         revision: Revision,
         reply: oneshot::Sender<Result<()>>,
     },
-    /// Is there anybody, and can they write?
+    /// Health probe: tests whether the writer runs and can write.
     Probe {
         reply: oneshot::Sender<Result<()>>,
     },
@@ -37,11 +37,11 @@ pub(super) struct Write {
     pub(super) key: Bytes,
     pub(super) operation: Operation,
     pub(super) reply: oneshot::Sender<Result<Revision>>,
-    /// The write's share of the memory that waiting writes may take.
+    /// Permit for the write's share of the memory of waiting writes.
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
-/// What to do with a key, and in which case.
+/// Operation on a key, with its precondition.
 #[derive(Debug)]
 pub(super) enum Operation {
     Create { value: Bytes, ttl: Option<Duration> },
@@ -60,11 +60,11 @@ pub(super) struct Queue {
 struct Waiting {
     requests: Vec<Request>,
     closed: bool,
-    /// Whether the writer is to look after its chores now.
+    /// Whether the writer is to check its chores now.
     woken: bool,
-    /// With this many requests the writer wants to be woken.
+    /// Number of requests at which the writer wants to be woken.
     wanted: usize,
-    /// How many the last batch had.
+    /// Number of requests in the last batch.
     last: usize,
 }
 
@@ -83,29 +83,29 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends the wait of the writer for requests.
+    /// Ends the writer's wait for requests.
     pub(super) fn wake(&self) {
         lock(&self.waiting).woken = true;
         self.arrived.notify_one();
     }
 
-    /// Refuses requests from now on; those that wait are still carried out.
+    /// Refuses further requests; waiting ones are still carried out.
     pub(super) fn close(&self) {
         lock(&self.waiting).closed = true;
         self.arrived.notify_one();
     }
 
-    /// Refuses requests, also those that wait: there is nobody left to carry them out.
+    /// Refuses all requests, waiting ones too: the writer has ended.
     pub(super) fn abandon(&self) {
         let mut waiting = lock(&self.waiting);
         waiting.closed = true;
         waiting.requests.clear();
     }
 
-    /// All that waits, after waiting at most `patience` for something. `None` at the end.
+    /// All waiting requests, after waiting at most `patience` for the first. `None` when closed.
     ///
-    /// Those who were answered last are about to write again: it is better to wait a moment for as
-    /// many of them as there were than to sync for the first one. A lone writer waits for nobody.
+    /// The writers of the last batch are about to write again: waiting a moment for as many requests as it had is
+    /// better than a sync for the first one. A lone writer is not delayed.
     pub(super) fn take(&self, patience: Duration) -> Option<Vec<Request>> {
         let mut waiting = self.wait_for(1, patience, lock(&self.waiting));
         if !waiting.requests.is_empty() && waiting.requests.len() < waiting.last {
@@ -133,7 +133,7 @@ impl Queue {
             .arrived
             .wait_timeout_while(waiting, patience, missing)
             .unwrap_or_else(PoisonError::into_inner);
-        // Nobody needs to wake a writer that is at work.
+        // A writer that is at work needs no wake-up.
         waiting.wanted = usize::MAX;
         waiting.woken = false;
         waiting

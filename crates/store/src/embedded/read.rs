@@ -1,4 +1,4 @@
-//! Reads: one key, a range of keys, a stretch of history.
+//! Reads of one key, of a range of keys, and of a part of the history.
 
 use std::{
     ops::ControlFlow,
@@ -18,14 +18,14 @@ use crate::{
     WatchResponse,
 };
 
-/// A stretch of history is read in steps of this many records or bytes, whichever comes first.
+/// Step in which history is read, in records and in bytes, whichever comes first.
 const HISTORY_STEP_RECORDS: u64 = 1024;
 const HISTORY_STEP_BYTES: usize = 4 << 20;
 
-/// What a read needs: the database and the versions its index does not have yet.
+/// Reader of the database and of the versions that its index lacks.
 ///
-/// The order matters: `recent` is looked at before the database's snapshot begins, so whatever has
-/// left `recent` by then is in the snapshot. Being in both does no harm.
+/// The order matters: `recent` is read before the database's snapshot begins, so versions that have left `recent` by
+/// then are in the snapshot. Versions in both do no harm.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) database: &'a Database,
@@ -106,7 +106,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The next step of history under `prefix`, of revisions after `after` and up to `until`.
+    /// Next step of history under `prefix`, of revisions after `after` and up to `until`.
     pub(super) fn history(&self, prefix: &[u8], after: u64, until: u64) -> Result<WatchResponse> {
         let until = until.min(after.saturating_add(HISTORY_STEP_RECORDS));
         self.database.read(|connection| {
@@ -140,8 +140,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the present again when a compaction overtook it between the look at `recent` and the
-/// snapshot: what was the present then is not kept now.
+/// Repeats a read of the present if a compaction came between the read of `recent` and the snapshot: the revision then
+/// present is compacted.
 fn unless_overtaken<T>(at: Option<Revision>, read: impl Fn() -> Result<T>) -> Result<T> {
     loop {
         match read() {
@@ -151,7 +151,7 @@ fn unless_overtaken<T>(at: Option<Revision>, read: impl Fn() -> Result<T>) -> Re
     }
 }
 
-/// Calls `visit` with the records after `after` up to `until`; none of them may be missing.
+/// Calls `visit` with the records after `after` up to `until`; a missing one is an error.
 pub(super) fn each_record(
     connection: &Connection,
     after: u64,
@@ -212,7 +212,7 @@ pub(super) fn require_kept(connection: &Connection, revision: u64) -> Result<()>
     Ok(())
 }
 
-/// The entry that a version stands for. Damage of its record is damage of this key alone.
+/// Entry of a version. Damage of its record concerns this key alone.
 fn load(connection: &Connection, key: &Bytes, version: Version) -> Result<Entry> {
     let record = version.record(connection, key)?;
     record.entry().ok_or_else(|| {
@@ -220,8 +220,8 @@ fn load(connection: &Connection, key: &Bytes, version: Version) -> Result<Entry>
     })
 }
 
-/// Loads entries in order of revision, so that each page is read once, and returns them in order of
-/// key, and apart from them what cannot be read.
+/// Loads entries in order of revision, so that each page is read once. Returns the entries in order of key, and the
+/// damaged keys.
 fn load_all(
     connection: &Connection,
     found: Vec<(Bytes, Version)>,

@@ -1,4 +1,4 @@
-//! One row of the history: what a write left behind, under a checksum.
+//! Record of one write: a row of the history, with a checksum.
 
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use super::database::sqlite;
 use crate::{Entry, Error, Event, Result, Revision};
 
-/// Selects what [`Record::from_row`] reads.
+/// SQL that selects the columns of [`Record::from_row`].
 macro_rules! select_records {
     ($condition:literal) => {
         concat!(
@@ -17,23 +17,23 @@ macro_rules! select_records {
 }
 pub(super) use select_records;
 
-/// A write: the value that a key has since `revision`, or that it has none.
+/// Record of a write: the key's value since `revision`, or its deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) revision: u64,
     pub(super) key: Bytes,
     /// The revision that created the key; 0 in the record of a deletion.
     pub(super) created: u64,
-    /// The record that this one supersedes; 0 when the key did not exist.
+    /// Revision of the superseded record; 0 when the key did not exist.
     pub(super) previous: u64,
-    /// When the key is to be deleted, in milliseconds since 1970; 0 for never.
+    /// Expiry of the key, in milliseconds since 1970; 0 for none.
     pub(super) expires: u64,
     /// `None` in the record of a deletion.
     pub(super) value: Option<Bytes>,
 }
 
 impl Record {
-    /// Reads the record of `revision` and verifies it. It is expected to be there.
+    /// Reads and verifies the record of `revision`, which must exist.
     pub(super) fn load(connection: &Connection, revision: u64) -> Result<Record> {
         let mut statement =
             connection.prepare_cached(select_records!("revision = ?1")).map_err(sqlite)?;
@@ -89,7 +89,7 @@ impl Record {
         Ok(())
     }
 
-    /// The entry this record stands for; `None` for a deletion.
+    /// Entry of this record; `None` for a deletion.
     pub(super) fn entry(&self) -> Option<Entry> {
         Some(Entry {
             key: self.key.clone(),
@@ -99,7 +99,7 @@ impl Record {
         })
     }
 
-    /// The event that writing this record was, given the record it superseded.
+    /// Event of this write, given the superseded record.
     pub(super) fn event(&self, previous: Option<&Record>) -> Event {
         Event {
             key: self.key.clone(),
@@ -118,7 +118,7 @@ impl Record {
     }
 }
 
-/// The checksum of a key (or name) and the numbers stored with it.
+/// Checksum of a key (or name) and the numbers stored with it.
 pub(super) fn checksum_of(key: &[u8], numbers: &[u64]) -> i64 {
     let start = crc32c::crc32c(key);
     let sum = numbers.iter().fold(start, |sum, n| crc32c::crc32c_append(sum, &n.to_le_bytes()));

@@ -1,4 +1,4 @@
-//! What only the engine's inside can be asked for: full and hanging disks, threads that end, sweeping.
+//! Tests that need the engine's internals: full and hanging disks, threads that end, sweeping.
 
 use std::time::UNIX_EPOCH;
 
@@ -17,7 +17,7 @@ async fn a_full_disk_fails_writes_and_passes() {
         let writer = store.shared.database.writer();
         writer.pragma_update(None, "max_page_count", pages).unwrap();
     };
-    // Never below what is in use: this leaves no room at all.
+    // Never below the pages in use: this leaves no room at all.
     limit(1);
     let mut written = 0;
     let error = loop {
@@ -56,7 +56,7 @@ async fn what_was_compacted_is_removed() {
         };
         store.shared.database.read(count).unwrap()
     };
-    // The newest record and the one it superseded: the store's revision must not be forgotten.
+    // The newest record and the one it superseded: the newest holds the store's revision.
     let swept = async {
         while records() > 2 {
             tokio::task::yield_now().await
@@ -69,7 +69,7 @@ async fn what_was_compacted_is_removed() {
     assert_eq!((report.revision, report.compacted, report.keys), (last, last, 1));
 }
 
-/// A client that lists and then watches has an interval at least to do so: only what was there at the tick before is
+/// A client that lists and then watches has at least one interval to do so: only revisions up to the tick before are
 /// compacted.
 #[tokio::test]
 async fn automatic_compaction_keeps_what_is_younger_than_an_interval() {
@@ -150,7 +150,7 @@ async fn a_disk_that_hangs_is_noticed_in_time() {
     let store = Arc::new(Embedded::open(directory.path(), Options::default()).unwrap());
     let probe = crate::Probe::new(store.clone());
     assert_eq!(probe.check(DEADLINE).await, Ok(()));
-    // The writer needs its connection as it needs the disk, and does not get it.
+    // Holds the writer's connection, as a hanging disk would.
     let (hang, hanging) = std::sync::mpsc::channel::<()>();
     let held = std::thread::spawn({
         let shared = store.shared.clone();
@@ -174,7 +174,7 @@ async fn a_disk_that_hangs_is_noticed_in_time() {
         let store = store.clone();
         async move { store.create(b"/a", "1".into(), None).await }
     });
-    // While the question is overdue, nobody waits for it again.
+    // While the call is overdue, probes fail at once.
     let asked = Stopwatch::start();
     for _ in 0..100 {
         assert!(probe.check(DEADLINE).await.is_err());
@@ -210,7 +210,7 @@ async fn a_read_that_fails_ends_its_batch_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let store = Embedded::open(directory.path(), Options::default()).unwrap();
     let revision = store.create(b"/a", vec![0; 50_000].into(), None).await.unwrap();
-    // Nothing is in the cache, and the log cannot be read.
+    // With an empty cache, the log cannot be read.
     store.shared.database.writer().execute_batch("PRAGMA shrink_memory").unwrap();
     let log = directory.path().join("kevel.db-wal");
     let content = std::fs::read(&log).unwrap();
@@ -245,7 +245,7 @@ async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
     };
     let now = 500_000 * HOUR;
     let ttl = Some(HOUR);
-    // The machine believes to be ten years ahead, and is put right while the store is closed.
+    // The wall clock is ten years ahead, and is corrected while the store is closed.
     let (store, _) = open_at(now + 87_600 * HOUR);
     store.create(b"/hour", "1".into(), ttl).await.unwrap();
     store.close().await;
@@ -255,7 +255,7 @@ async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
         page.into_iter().find(|item| item.key == key).and_then(|item| item.ttl).unwrap()
     };
     assert_eq!(left(&store, b"/hour").await, HOUR);
-    // What comes now expires in its time, too, and in the order in which it came.
+    // Later keys expire after their time to live too, and in order.
     store.create(b"/later", "1".into(), ttl).await.unwrap();
     assert!(left(&store, b"/later").await >= left(&store, b"/hour").await);
     store.create(b"/soon", "1".into(), Some(HOUR / 2)).await.unwrap();
@@ -264,7 +264,7 @@ async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
     tokio::time::timeout(PATIENCE, gone).await.expect("it never expires");
     assert_eq!(store.count(b"/").await.unwrap(), 2);
     store.close().await;
-    // Time that has passed while it was closed has passed.
+    // Time that passed while the store was closed counts.
     let (store, _) = open_at(now + 87_602 * HOUR);
     let gone = async { while store.count(b"/").await.unwrap() > 0 {} };
     tokio::time::timeout(PATIENCE, gone).await.expect("it never expires");
@@ -272,8 +272,7 @@ async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
     assert_eq!(check(directory.path()).unwrap().damaged, []);
 }
 
-/// Updates a few objects again and again, compacting all the time. Returns the size of the database file at the end
-/// of each round.
+/// Updates a few objects repeatedly, compacting all the time. Returns the size of the database file after each round.
 async fn sizes_under_updates(store: &Embedded, directory: &Path, rounds: usize) -> Vec<u64> {
     const OBJECTS: usize = 20;
     const UPDATES: usize = 1000;
@@ -294,7 +293,7 @@ async fn sizes_under_updates(store: &Embedded, directory: &Path, rounds: usize) 
             c.query_row("SELECT count(*) FROM history", [], |row| row.get::<_, i64>(0))
                 .map_err(sqlite)
         };
-        // The newest record and those that have not been superseded, or by the newest alone.
+        // The newest record, and the records that are not superseded or only by the newest.
         let kept = OBJECTS as i64 + 1;
         let swept = async {
             while store.shared.database.read(records).unwrap() > kept {
@@ -313,7 +312,7 @@ async fn the_file_does_not_grow_with_updates_and_gets_smaller_when_told_to() {
     let directory = tempfile::tempdir().unwrap();
     let store = Embedded::open(directory.path(), Options::default()).unwrap();
     let sizes = sizes_under_updates(&store, directory.path(), 8).await;
-    // A round writes 3 MB. What was removed is used again: after some rounds, nothing is added.
+    // A round writes 3 MB. Freed pages are reused: after some rounds the file stops growing.
     let (early, late) = (sizes[..4].iter().max().unwrap(), sizes[4..].iter().max().unwrap());
     assert!(late <= &(early + (2 << 20)), "{sizes:?}");
     let log = std::fs::metadata(directory.path().join("kevel.db-wal")).unwrap().len();

@@ -1,4 +1,4 @@
-//! Watches: the past is read from the history, the present is handed over by the writer.
+//! Watches: past events are read from the history, new ones are sent by the writer.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,22 +12,22 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::{Shared, database::lock};
 use crate::{Error, Event, Pending, Result, Revision, WatchResponse, WatchSource};
 
-/// Responses that wait for a watcher. One that falls further behind is dropped from the hub and
-/// reads what it missed from the history.
+/// Number of responses that wait for a watcher. A watcher that falls further behind is dropped from the hub and reads
+/// the missed events from the history.
 const BACKLOG: usize = 64;
 
-/// Where the writer leaves events and watchers pick them up.
+/// Passes events from the writer to the watches.
 #[derive(Debug, Default)]
 pub(super) struct Hub(Mutex<Subscriptions>);
 
 #[derive(Debug, Default)]
 struct Subscriptions {
-    /// Everything up to here has been handed over.
+    /// Revision up to which events have been passed on.
     last: u64,
     closed: bool,
     next_id: u64,
     by_prefix: HashMap<Bytes, Vec<Subscription>>,
-    /// How many of the prefixes have which length: a key is looked up by each of them.
+    /// Number of prefixes by length: a key is looked up by each length.
     lengths: BTreeMap<usize, usize>,
 }
 
@@ -35,7 +35,7 @@ struct Subscriptions {
 struct Subscription {
     id: u64,
     sender: Sender<WatchResponse>,
-    /// Events of the batch that is being handed over.
+    /// Events of the batch that is being passed on.
     pending: Vec<Event>,
 }
 
@@ -44,7 +44,7 @@ impl Hub {
         Hub(Mutex::new(Subscriptions { last, ..Subscriptions::default() }))
     }
 
-    /// Hands a batch of events, which ends with revision `last`, to those who watch their keys.
+    /// Sends a batch of events, which ends with revision `last`, to the watches of their keys.
     pub(super) fn publish(&self, events: &[Event], last: u64) {
         lock(&self.0).publish(events, last);
     }
@@ -57,7 +57,7 @@ impl Hub {
         hub.lengths.clear();
     }
 
-    /// Subscribes to what comes after the returned revision.
+    /// Subscribes to the events after the returned revision.
     fn subscribe(&self, prefix: &Bytes) -> Result<(u64, u64, Receiver<WatchResponse>)> {
         let mut hub = lock(&self.0);
         if hub.closed {
@@ -82,7 +82,7 @@ impl Hub {
         let subscription =
             hub.by_prefix.get(prefix).and_then(|all| all.iter().find(|s| s.id == id));
         if let Some(subscription) = subscription {
-            // With a full backlog the watcher is about to learn of newer revisions anyway.
+            // With a full backlog the watch gets newer revisions anyway.
             let _ = subscription.sender.try_send(progress);
         }
     }
@@ -128,17 +128,17 @@ impl Subscriptions {
     }
 }
 
-/// One watch: it knows how far it has come, so it can always go on from the history.
+/// One watch. It keeps its position, so it can always resume from the history.
 pub(super) struct EmbeddedWatch {
     shared: Arc<Shared>,
     prefix: Bytes,
     after: u64,
     id: u64,
-    /// The history is read up to here; the rest comes from `live`.
+    /// Revision up to which the history is read; later events come from `live`.
     handover: u64,
     live: Receiver<WatchResponse>,
-    /// A part of the history that is being read. It is kept here because who waits for a watch may
-    /// turn to something else and come back: reading would never end if it began anew each time.
+    /// The read of history under way. Kept here because a caller may drop `next` and call it again: a read that started
+    /// over each time would never end.
     reading: Option<Pending<'static, Result<WatchResponse>>>,
 }
 

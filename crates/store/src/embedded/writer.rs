@@ -1,7 +1,7 @@
-//! The one thread that writes: it commits all waiting writes together, then tells everybody.
+//! The writer thread: commits all waiting writes together, then informs readers, watches and writers.
 //!
-//! Folding the index, sweeping what was compacted and deleting what has expired ride along with the
-//! batches in small portions, and go on alone when nothing else is to do.
+//! The chores (folding the index, sweeping compacted records, deleting expired keys) are done in small portions with
+//! each batch, and alone when the writer is idle.
 
 use std::{
     sync::{Arc, PoisonError, Weak},
@@ -23,31 +23,30 @@ use super::{
 };
 use crate::{Error, Event, Result, Revision, failpoint};
 
-/// Versions folded and records swept with each batch, on top of twice its size: enough to keep
-/// ahead of any load.
+/// Versions folded and records swept with each batch, on top of twice its size: enough to keep ahead of any load.
 const PORTION: usize = 64;
-/// The same when nobody waits.
+/// Portion when no write waits.
 const IDLE_PORTION: usize = 1024;
-/// With nothing to write for this long, the index is brought up to date.
+/// Time without writes after which the index is brought up to date.
 const IDLE: Duration = Duration::from_secs(1);
-/// How often a store that could not write tries again by itself.
+/// Interval at which a store that could not write tries again by itself.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Keys deleted at once because their time is up.
+/// Maximum number of expired keys deleted at once.
 const EXPIRY_PORTION: usize = 256;
 
-/// The writer's view of the store.
+/// State of the writer.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    /// The last revision committed.
+    /// The last committed revision.
     last: u64,
-    /// How far `keys` has followed the history.
+    /// Revision up to which `keys` has the history's records.
     indexed: u64,
-    /// How far what was compacted has been removed.
+    /// Revision up to which compacted records have been removed.
     swept: u64,
     fold: Option<Fold>,
-    /// When the next key expires, by the store's clock.
+    /// Expiry of the next key, by the store's clock.
     next_expiry: u64,
-    /// When to compact next, and what was the last revision one interval before that.
+    /// Time of the next compaction, and the last revision one interval before it.
     next_compaction: Option<(Instant, u64)>,
     next_probe: Option<Instant>,
     alarm: Waker,
@@ -64,7 +63,7 @@ impl Wake for ExpiryAlarm {
     }
 }
 
-/// A generation of the index on its way into the table.
+/// A generation of the index that is being folded into the table.
 struct Fold {
     versions: Vec<(Bytes, Version)>,
     done: usize,
@@ -73,7 +72,7 @@ struct Fold {
 }
 
 impl Writer {
-    /// Picks up where the data was left.
+    /// Restores the writer's state from the database.
     pub(super) fn new(shared: Arc<Shared>) -> Result<Writer> {
         let (last, interval) = (shared.current(), shared.options.compaction_interval);
         let connection = shared.database.writer();
@@ -96,7 +95,7 @@ impl Writer {
         })
     }
 
-    /// Works until the queue is closed.
+    /// Runs until the queue is closed.
     pub(super) fn run(mut self) {
         while let Some(requests) = self.shared.queue.take(self.patience()) {
             let mut writes = Vec::with_capacity(requests.len());
@@ -125,16 +124,16 @@ impl Writer {
             self.do_chores(idle);
             self.shared.checkpoints.after_batch(&self.shared.database);
         }
-        // What is folded now need not be read again when the store is opened.
+        // Folded versions need not be read when the store is opened.
         while self.begin_fold(0) && self.commit_chores(IDLE_PORTION).is_ok() {}
     }
 
-    /// How long to wait for requests before a chore is due.
+    /// Maximum wait for requests before a chore is due.
     fn patience(&self) -> Duration {
         let now = monotonic_now();
         let until = |at: Instant| at.saturating_duration_since(now);
         if let Some(at) = self.next_probe {
-            // Nothing else would succeed.
+            // While the store cannot write, chores would fail as well.
             return until(at);
         }
         if self.sweep_limit() > self.swept {
@@ -174,8 +173,8 @@ impl Writer {
         }
     }
 
-    /// Whether writes work: what the last one said, and whether the database can be locked for one and
-    /// the disk takes something. It takes as long as they do.
+    /// Whether writes work: the result of the last write, a test that the database can be locked for writing, and a
+    /// write to the disk. Takes as long as they do.
     fn probe(&self) -> Result<()> {
         if let Some(error) = self.shared.health() {
             return Err(error);
@@ -204,7 +203,7 @@ impl Writer {
         }
         let now = self.shared.clock.now();
         if self.next_expiry <= now {
-            // An error is in the health report; what could not be deleted is due again later.
+            // An error is in the health report; keys that could not be deleted are due again later.
             let _ = self.commit(0, |batch| batch.expire(now, EXPIRY_PORTION));
         }
         if let (Some((at, mark)), Some(interval)) =
@@ -221,7 +220,7 @@ impl Writer {
         }
     }
 
-    /// Makes `revision` the oldest that can be read. Removing what it hides comes later.
+    /// Makes `revision` the oldest that can be read. Sweeping removes the records before it later.
     fn compact(&mut self, revision: Revision) -> Result<()> {
         let compacted = self.shared.compacted();
         if revision <= compacted {
@@ -247,8 +246,8 @@ impl Writer {
         self.commit(portion, |_| Ok(()))
     }
 
-    /// Runs `work` and a portion of chores as one transaction, and if it holds, tells the readers,
-    /// then the watchers. The caller tells those who wrote.
+    /// Runs `work` and a portion of chores as one transaction. If it commits, publishes the result to readers, then to
+    /// watches. The caller answers the writers.
     fn commit<T>(
         &mut self,
         portion: usize,
@@ -278,7 +277,7 @@ impl Writer {
                 recent.forget();
             }
         }
-        // Before readers can see them: no answer is ahead of the current revision.
+        // Before readers can see the records: no response is ahead of the current revision.
         self.shared.set_current(self.last);
         drop(recent);
         if !records.is_empty() {
@@ -325,7 +324,8 @@ impl Writer {
         Ok(Committed { value, records, events, progress: Progress { folded, swept }, next_expiry })
     }
 
-    /// Has something to fold, if there is a full generation, or at least more than `enough`.
+    /// Begins a fold if there is a full generation, or more than `enough` versions. Returns whether a fold is under
+    /// way.
     fn begin_fold(&mut self, enough: usize) -> bool {
         if self.fold.is_some() {
             return true;
@@ -358,14 +358,14 @@ impl Writer {
         Ok(end)
     }
 
-    /// Superseded records can go up to here. The newest record stays in any case: it is what tells
-    /// the revision of the store.
+    /// Revision up to which superseded records can be removed. The newest record always stays: it holds the store's
+    /// revision.
     fn sweep_limit(&self) -> u64 {
         self.shared.compacted().0.min(self.indexed).min(self.last.saturating_sub(1))
     }
 
-    /// Removes what the next records superseded. A record names its predecessor, so this reads each
-    /// record once and needs no search.
+    /// Removes the records that the next records superseded. A record names its predecessor, so this reads each record
+    /// once without a search.
     fn sweep_portion(&self, connection: &Connection, portion: usize) -> rusqlite::Result<u64> {
         let until = self.sweep_limit().min(self.swept + portion as u64);
         if until <= self.swept {
@@ -383,7 +383,7 @@ impl Writer {
         });
         if let Err(error) = read {
             require_transaction(connection, &error)?;
-            // Nothing is removed on the word of damaged records; `check` and readers report them.
+            // Nothing is removed because of damaged records; `check` and readers report them.
             doomed.clear();
         }
         let mut delete = connection.prepare_cached("DELETE FROM history WHERE revision = ?1")?;

@@ -1,4 +1,4 @@
-//! Calls to an etcd cluster: which member to ask, when to ask again, what an error means.
+//! Calls to an etcd cluster: choice of the member, retries, and the meaning of errors.
 
 use std::{
     error::Error as _,
@@ -34,30 +34,31 @@ use super::{Dial, Options, TlsFiles, codec::EtcdCodec, proto};
 use crate::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// As the reference has them: a dead member is noticed soon, at little cost.
+/// The reference's values: a dead member is noticed soon, at little cost.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lists are long: with the protocol's 64 KiB they would wait for window updates.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// What the reference's client accepts too.
+/// The reference's client accepts the same size.
 const MAX_RESPONSE_BYTES: usize = i32::MAX as usize;
-/// The pause before the next member is asked.
+/// Pause before the next member is tried.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// Largest message that the reference's client sends; what it writes, both servers must be able to change.
+/// Maximum size of a message that the reference's client sends; both servers must be able to update each other's
+/// objects.
 const MAX_SEND_BYTES: usize = 2 << 20;
 const WATCH_REQUESTS: usize = 16;
 
-/// Before these, a member may report progress ahead of the events that belong to it.
+/// etcd versions before these may report progress ahead of the events that belong to it.
 const PROGRESS_SINCE: &[[u64; 3]] = &[[3, 4, 31], [3, 5, 13]];
 
-/// Connections to the members of a cluster, one of which is in use.
+/// Connections to the members of an etcd cluster, one of which is in use.
 #[derive(Debug)]
 pub(super) struct Client {
     members: Vec<Member>,
     chosen: AtomicUsize,
     timeout: Duration,
-    /// A member was met whose progress cannot be trusted.
+    /// Whether a member with untrusted progress reports was found.
     distrusted: AtomicBool,
 }
 
@@ -69,26 +70,26 @@ struct Member {
 
 /// A stream of watch responses.
 pub(super) struct WatchStream {
-    /// Which member's it is.
+    /// Index of the member.
     pub(super) place: usize,
-    /// The way to send further requests. Without it etcd would take the stream for ended.
+    /// Sender of further requests. Without it etcd would take the stream for ended.
     pub(super) requests: mpsc::Sender<proto::WatchRequest>,
     pub(super) responses: Streaming<proto::WatchResponse>,
-    /// Whether reports of progress can be believed.
+    /// Whether the member's progress reports come only after their events.
     pub(super) trusted: bool,
 }
 
-/// What may be done about a call whose outcome is unknown.
+/// Retry policy of a call whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// It reads, or does no harm done twice.
+    /// Retry: the call reads, or is idempotent.
     Always,
-    /// It writes: it is only repeated if it certainly never reached a member.
+    /// Retry only if the request certainly reached no member: the call writes.
     Unsent,
 }
 
 impl Client {
-    /// Prepares the connections; they are made when they are needed.
+    /// Prepares the connections; they are made on first use.
     pub(super) fn new(options: &Options) -> Result<Client> {
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         let members = options.endpoints.iter().map(|url| {
@@ -103,7 +104,7 @@ impl Client {
         Ok(Client { members, chosen, timeout: options.request_timeout, distrusted })
     }
 
-    /// Calls a method that answers once. Fails within the request timeout.
+    /// Calls a unary method. Fails within the request timeout.
     pub(super) async fn call<Q, A>(
         &self,
         path: &'static str,
@@ -120,7 +121,7 @@ impl Client {
             let (place, member) = self.member();
             let call = call_once(member.channel.clone(), path, request.clone());
             let Ok(outcome) = timeout_at(deadline, call).await else {
-                // It may be silent for ever: the next call is another member's.
+                // The member may stay silent: the next call goes to another.
                 self.leave(place);
                 return Err(last);
             };
@@ -159,10 +160,10 @@ impl Client {
     ) -> Result<WatchStream, Status> {
         let trusted = self.is_trusted(member).await?;
         let (requests, stream) = mpsc::channel(WATCH_REQUESTS);
-        // There is room: the channel is new.
+        // Cannot fail: the channel is new and has room.
         let _ = requests.try_send(request);
         let mut call = tonic::Request::new(ReceiverStream::new(stream));
-        // A member without a leader would be silent for ever; this way it says so.
+        // With this header a member without a leader fails the stream instead of staying silent.
         call.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
         let channel = member.channel.clone();
         let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
@@ -172,12 +173,12 @@ impl Client {
         Ok(WatchStream { place, requests, responses, trusted })
     }
 
-    /// Whether all members met so far can be trusted to report progress.
+    /// Whether the progress reports of all members found so far can be trusted.
     pub(super) fn reports_progress(&self) -> bool {
         !self.distrusted.load(Ordering::Relaxed)
     }
 
-    /// Whether a member's reports of progress can be believed, by its version.
+    /// Whether a member's progress reports can be trusted, by its version.
     async fn is_trusted(&self, member: &Member) -> Result<bool, Status> {
         let ask = || async {
             let path = "/etcdserverpb.Maintenance/Status";
@@ -192,7 +193,7 @@ impl Client {
         member.trusted.get_or_try_init(ask).await.copied()
     }
 
-    /// How long a request may take.
+    /// Request timeout.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -205,7 +206,8 @@ impl Client {
         }
     }
 
-    /// Of all calls that fail on a member, the first moves on to the next.
+    /// Moves on from a member after a failed call. Of all concurrent calls that fail on a member, only the first has an
+    /// effect.
     pub(super) fn leave(&self, place: usize) {
         let next = place.wrapping_add(1) % self.members.len();
         let _ = self.chosen.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -223,8 +225,8 @@ fn tells_progress(version: &str) -> bool {
     }
 }
 
-/// What an etcd error means to a caller. Compaction and future revisions are for the caller to
-/// complete with numbers.
+/// Maps an etcd status to a store error. Compaction and future revisions are left to the caller, which knows the
+/// revisions.
 pub(super) fn store_error(status: Status) -> Error {
     match status.code() {
         Code::InvalidArgument if status.message().contains("request is too large") => {
@@ -237,7 +239,7 @@ pub(super) fn store_error(status: Status) -> Error {
     }
 }
 
-/// Refuses a message that the reference's client would not send, in its words.
+/// Refuses a message that the reference's client would not send, with its message.
 pub(super) fn check_size(message: &impl Message) -> Result<()> {
     let size = message.encoded_len();
     match size > MAX_SEND_BYTES {
@@ -248,7 +250,7 @@ pub(super) fn check_size(message: &impl Message) -> Result<()> {
     }
 }
 
-/// A message that one side of a connection does not take, as Go shows such errors.
+/// Error for a message over a gRPC limit, in the form of Go's gRPC.
 fn resource_exhausted(why: &str) -> Error {
     Error::TooLarge(format!("rpc error: code = ResourceExhausted desc = {why}").into())
 }
@@ -291,7 +293,7 @@ fn is_connect_error(status: &Status) -> bool {
     false
 }
 
-/// A transport error hides what happened in its causes.
+/// Text of a status with its causes, in which transport errors hide the reason.
 fn describe(status: &Status) -> String {
     if let Some(reason) = status.source().and_then(refusal) {
         return format!("{}: tls: failed to verify certificate: {reason}", status.message());

@@ -1,4 +1,4 @@
-//! Protobuf messages of etcd, decoded beside the runtime's workers if they are large.
+//! Codec of etcd's Protobuf messages; large ones are decoded outside the runtime's workers.
 
 use std::marker::PhantomData;
 
@@ -10,8 +10,8 @@ use tonic::{
 };
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
-/// Codec of requests `Q` and answers `A`. An answer is decoded in one go, and a page of large objects has hundreds of
-/// megabytes.
+/// Codec of requests `Q` and responses `A`. A response is decoded in one go, and a page of large objects has hundreds
+/// of megabytes.
 #[derive(Debug)]
 pub(super) struct EtcdCodec<Q, A>(PhantomData<(Q, A)>);
 
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Decoder of answers.
+/// Decoder of responses.
 #[derive(Debug)]
 pub(super) struct EtcdDecoder<A>(ProstDecoder<A>);
 

@@ -1,9 +1,9 @@
-//! Compaction by one of several servers.
+//! Periodic compaction of etcd, by one of several API servers at a time (upstream: the etcd3 compactor).
 //!
-//! All of them watch one key. Its value is the revision that was compacted, its version is a clock:
-//! whoever can move the clock on by one compacts to what was current when it did so the last time;
-//! the others learn the time and try again one interval later. This is the reference's protocol, so
-//! servers of both kinds can share a cluster.
+//! All servers watch `compact_rev_key`. Its value is the compacted revision, its version a logical clock: the server
+//! whose transaction increments the version compacts to the revision that was current at its last attempt; the others
+//! learn the new version and try again one interval later. This is the reference's protocol, so servers of both kinds
+//! can share a cluster.
 
 use std::{
     sync::{
@@ -26,17 +26,17 @@ use super::{
 use crate::{Error, Result, Revision, WatchSource};
 
 const COMPACT_REV_KEY: &[u8] = b"compact_rev_key";
-/// The pause before a broken watch on the key is begun anew.
+/// Pause before a broken watch on the key is opened again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// One server's part in the protocol.
+/// One server's state in the protocol.
 #[derive(Debug)]
 pub(super) struct Compactor {
     client: Arc<Client>,
     compacted: Arc<AtomicU64>,
-    /// The version of the key as far as this server knows.
+    /// The key's version, as last seen by this server.
     time: i64,
-    /// The revision of the store when it looked at the key.
+    /// The store's revision when the key was last seen.
     revision: i64,
 }
 
@@ -45,11 +45,11 @@ impl Compactor {
         Compactor { client, compacted, time: 0, revision: 0 }
     }
 
-    /// Takes part once every `interval`, for ever.
+    /// Tries to compact once every `interval`; never returns.
     pub(super) async fn run(mut self, interval: Duration) {
         loop {
             sleep(interval).await;
-            // What fails now is tried again in the next interval.
+            // A failed attempt is repeated in the next interval.
             let _ = self.take_part().await;
         }
     }
@@ -84,7 +84,7 @@ impl Compactor {
         }
         self.time += 1;
         if before == 0 {
-            // The first to move the clock has no past to go by.
+            // The first increment has no earlier revision to compact to.
             return Ok(());
         }
         let request = CompactionRequest { revision: before };
@@ -98,7 +98,7 @@ impl Compactor {
     }
 }
 
-/// Follows what the servers have compacted, for ever. `watch` watches a key range from a revision.
+/// Watches the compacted revision that all servers share; never returns. `watch` watches a key range from a revision.
 pub(super) async fn follow<W: WatchSource>(
     client: Arc<Client>,
     compacted: Arc<AtomicU64>,
@@ -123,7 +123,7 @@ pub(super) async fn follow<W: WatchSource>(
     }
 }
 
-/// Remembers the newest compaction.
+/// Records the newest compaction.
 pub(super) fn note(compacted: &AtomicU64, revision: Revision) {
     compacted.fetch_max(revision.0, Ordering::AcqRel);
 }

@@ -1,4 +1,4 @@
-//! Reads everything below a prefix at one revision, page by page, for somebody who takes it elsewhere.
+//! Reads all keys below a prefix at one revision, page by page, for a migration.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
     migrate::{Item, PAGE_BYTES, PAGE_KEYS},
 };
 
-/// Keys of the first page: how large values are is only known then.
+/// Keys of the first page: the size of values is known only afterwards.
 const FIRST_PAGE_KEYS: usize = 16;
 
-/// What an etcd holds below a prefix, as it was when this was made.
+/// Keys that an etcd holds below a prefix, at the revision of `open`.
 #[derive(Debug)]
 pub(crate) struct Contents {
     client: Client,
@@ -30,14 +30,14 @@ pub(crate) struct Contents {
     first_key: Vec<u8>,
     range_end: Vec<u8>,
     revision: Revision,
-    /// As many keys are asked for as a page is likely to hold.
+    /// Number of keys to request, estimated to fill a page.
     limit: usize,
-    /// When each lease that was met ends.
+    /// Expiry of each lease seen so far.
     leases: HashMap<i64, Instant>,
 }
 
 impl Contents {
-    /// Looks at the present.
+    /// Opens the contents at the current revision.
     pub(crate) async fn open(options: &Options) -> Result<Contents> {
         let client = Client::new(options)?;
         let (first_key, range_end) = key_range(keys::root(&options.prefix).as_bytes());
@@ -85,8 +85,8 @@ impl Contents {
         Ok(Some(items))
     }
 
-    /// Whether anything was written below the prefix since the revision that is read. What only expired is not
-    /// counted: that needs no server.
+    /// Whether anything was written below the prefix since the revision that is read. Expired keys do not count: etcd
+    /// deletes them without any server.
     pub(crate) async fn is_written_to(&self) -> Result<bool> {
         let request = RangeRequest {
             key: self.first_key.clone(),
@@ -100,7 +100,7 @@ impl Contents {
         Ok(!answer.kvs.is_empty())
     }
 
-    /// How long a lease goes on. One that is over takes its keys along now.
+    /// Remaining time of a lease; zero if it has expired.
     async fn time_left(&mut self, lease: i64) -> Result<Duration> {
         let now = timer_now();
         let end = match self.leases.get(&lease) {

@@ -1,4 +1,4 @@
-//! Members that are not reached directly: somebody else makes the connections.
+//! Custom dialer for etcd members that are not reached directly (upstream: egress selector for etcd).
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ type Dialling = Pin<Box<dyn Future<Output = io::Result<Box<dyn Connection>>> + S
 pub struct Dial(Arc<dyn Fn(String) -> Dialling + Send + Sync>);
 
 impl Dial {
-    /// What makes the connections.
+    /// Wraps a function that connects to `host:port`.
     pub fn new<F, IO>(dial: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<IO>> + Send + 'static,

@@ -1,8 +1,7 @@
-//! Writes a store from elsewhere into an etcd that is empty below its prefix.
+//! Writes another store's keys into an etcd that is empty below its prefix.
 //!
-//! A key outside of the prefix says that it is not whole yet. It is there before anything else is, and goes when
-//! everything is there: as long as it is, the engine refuses to work ([`require_whole`]), and the next import begins
-//! anew.
+//! A marker key outside of the prefix is written first and deleted last: as long as it exists, the import is
+//! incomplete, the engine refuses to work ([`require_whole`]), and the next import starts over.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -25,34 +24,34 @@ use crate::{
     migrate::{Item, Say},
 };
 
-/// There while an import goes on, or was interrupted.
+/// Marker of an import that is running or was interrupted.
 const IMPORTING: &str = "kevel-store/importing";
-/// Written again and again to move the revision on.
+/// Key that is written repeatedly to raise etcd's revision.
 const REVISION: &str = "kevel-store/revision";
-/// Requests on their way at a time: etcd syncs once for many.
+/// Concurrent requests: etcd syncs once for many.
 const IN_FLIGHT: usize = 256;
-/// Revisions after which what was written to move on is compacted, so that etcd's file does not grow by it.
+/// Number of revision-raising writes after which they are compacted, so that etcd's file does not grow by them.
 const COMPACT_EVERY: u64 = 200_000;
-/// Revisions that are written at most, which takes an hour or two. A store that was restored from a backup is further on.
+/// Maximum number of revision-raising writes, which take an hour or two. A store that was restored from a backup is
+/// further ahead.
 const MOST_REVISIONS: u64 = 20_000_000;
-/// Keys that expire within the same step of time share a lease, since leases are dear to etcd: they live that much
-/// longer. The longest time to live is first; what has less of it left has a finer step.
+/// Steps of expiry, in seconds of remaining time to live: keys that expire within the same step share a lease, since
+/// leases are expensive in etcd, and live up to a step longer. A shorter remaining time has a finer step.
 const LEASE_STEPS: [(u64, u64); 3] = [(1200, 60), (200, 10), (0, 1)];
 
-/// An import that goes on.
+/// A running import.
 #[derive(Debug)]
 pub(crate) struct Import {
     client: Arc<Client>,
-    /// The revision of the key that says that it goes on: another import would have written it anew.
+    /// Revision of the marker key; a concurrent import would have written it again.
     began: Revision,
-    /// Leases by when they end, in seconds since this began.
+    /// Leases by expiry, in seconds since the start of the import.
     leases: HashMap<u64, i64>,
     running: Stopwatch,
 }
 
 impl Import {
-    /// Sees that the target is empty, or empties it of an import that was interrupted, and moves it on to revision
-    /// `after` at least.
+    /// Checks that the target is empty, or clears an interrupted import, and raises its revision to at least `after`.
     pub(crate) async fn begin(options: &Options, after: Revision, say: Say<'_>) -> Result<Import> {
         let client = Arc::new(Client::new(options)?);
         let (key, range_end) = key_range(keys::root(&options.prefix).as_bytes());
@@ -86,7 +85,7 @@ impl Import {
         Ok(import)
     }
 
-    /// Writes until the revision is `to`: etcd adds one with each write, and knows no other way.
+    /// Writes until the revision is `to`: each write adds one, and etcd has no other way.
     async fn move_on(&self, from: Revision, to: Revision, say: Say<'_>) -> Result<()> {
         if from >= to {
             return Ok(());
@@ -126,7 +125,7 @@ impl Import {
         Ok(())
     }
 
-    /// Forgets all revisions before the last, and says that everything is there.
+    /// Compacts all revisions before the last, and deletes the marker key.
     pub(crate) async fn finish(self) -> Result<Revision> {
         let revision = write(&self.client, delete(REVISION)).await?;
         self.compact(revision).await?;
@@ -162,7 +161,7 @@ impl Import {
     }
 }
 
-/// Whether an etcd can be moved on to a revision by writing.
+/// Whether an etcd can be raised to a revision by writing.
 fn check_distance(from: Revision, to: Revision) -> Result<()> {
     match to.0.saturating_sub(from.0) {
         ..=MOST_REVISIONS => Ok(()),
@@ -174,7 +173,7 @@ fn check_distance(from: Revision, to: Revision) -> Result<()> {
     }
 }
 
-/// Whether what an etcd holds is all of it; the error says what to do.
+/// Fails if an import into this etcd is incomplete; the error says what to do.
 pub(super) async fn require_whole(client: &Client) -> Result<()> {
     match read(client, IMPORTING).await?.kvs.is_empty() {
         true => Ok(()),
@@ -184,7 +183,7 @@ pub(super) async fn require_whole(client: &Client) -> Result<()> {
     }
 }
 
-/// The revision of the next write that is done; `None` when there is none left.
+/// Revision of the next finished write; `None` if none is running.
 async fn joined(running: &mut JoinSet<Result<Revision>>) -> Result<Option<Revision>> {
     match running.join_next().await {
         None => Ok(None),
@@ -242,7 +241,7 @@ async fn write_if(
     write_if_key(client, key.into(), expected, write).await
 }
 
-/// Writes if a key was last written at `expected` (0: is not there); `None` if it was not.
+/// Writes if a key was last written at `expected` (0: does not exist); `None` if not.
 async fn write_if_key(
     client: &Client,
     key: Vec<u8>,

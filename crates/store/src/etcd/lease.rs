@@ -1,4 +1,5 @@
-//! Leases shared by keys that expire at about the same time, since leases are dear to etcd.
+//! etcd leases, shared by keys that expire at about the same time, since leases are expensive in etcd (upstream:
+//! leaseManager).
 
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// How leases are shared.
+/// Options of lease sharing.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseOptions {
-    /// Keys are attached to a lease for this long, or for 5% of its time if that is shorter; they
-    /// live that much longer.
+    /// Time during which further keys are attached to a lease, at most 5% of its time to live; such keys live that much
+    /// longer.
     pub reuse: Duration,
-    /// Keys attached to one lease at most.
+    /// Maximum number of keys attached to one lease.
     pub max_keys: u64,
 }
 
@@ -27,7 +28,7 @@ impl Default for LeaseOptions {
     }
 }
 
-/// The lease that was granted last: nearly all keys with a time to live (events) have the same one.
+/// The last granted lease: nearly all keys with a time to live (Events) have the same one.
 #[derive(Debug)]
 pub(super) struct Leases {
     options: LeaseOptions,
@@ -46,7 +47,7 @@ impl Leases {
         Leases { options, last: Mutex::new(None) }
     }
 
-    /// A lease for one key that is to live for `ttl`; 0 without one.
+    /// Lease for one key with time to live `ttl`; 0 without one.
     pub(super) async fn lease(&self, client: &Client, ttl: Option<Duration>) -> Result<i64> {
         let Some(ttl) = ttl.map(whole_seconds) else { return Ok(0) };
         let reuse = Duration::from_secs(ttl.as_secs() / 20).min(self.options.reuse);

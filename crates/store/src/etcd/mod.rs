@@ -1,4 +1,4 @@
-//! The etcd engine: the contract as the reference's storage uses etcd, on the same data.
+//! The etcd engine: the store contract on etcd, with the reference's keys and values (upstream: storage/etcd3).
 
 mod client;
 mod codec;
@@ -48,22 +48,22 @@ const RANGE: &str = "/etcdserverpb.KV/Range";
 const TXN: &str = "/etcdserverpb.KV/Txn";
 const COMPACT: &str = "/etcdserverpb.KV/Compact";
 
-/// How to reach a cluster and how to behave there.
+/// Options of the etcd engine.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The client URLs of the members.
     pub endpoints: Vec<String>,
-    /// The files for `https` endpoints.
+    /// PEM files for `https` endpoints.
     pub tls: Option<TlsFiles>,
-    /// Who connects to members, if they are not reached directly.
+    /// Custom dialer; `None`: members are reached directly.
     pub dial: Option<Dial>,
-    /// What all keys begin with; here it only says which key is read to see whether etcd works.
+    /// Key prefix; here it only determines the key that the health check reads.
     pub prefix: String,
-    /// How often this server offers to compact; `None` leaves it to others.
+    /// Compaction interval; `None` leaves compaction to others.
     pub compaction_interval: Option<Duration>,
-    /// How leases are shared.
+    /// Lease sharing.
     pub leases: LeaseOptions,
-    /// The longest a single request takes, with all its repetitions.
+    /// Maximum time of one request, with its retries.
     pub request_timeout: Duration,
 }
 
@@ -81,12 +81,12 @@ impl Default for Options {
     }
 }
 
-/// PEM files that secure the connection to etcd.
+/// PEM files of the TLS connection to etcd.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// Who vouches for etcd's certificate.
+    /// CA bundle that etcd's certificate is verified with.
     pub trusted_ca: PathBuf,
-    /// The client's certificate and its key, if etcd asks for one.
+    /// Client certificate and key.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
@@ -96,17 +96,17 @@ pub struct Etcd {
     options: Options,
     leases: Leases,
     compacted: Arc<AtomicU64>,
-    /// Whether it is known that what is there is no part of an import.
+    /// Whether etcd is known to hold no incomplete import.
     whole: AtomicBool,
-    /// Which of the background work has ended and should not have.
+    /// Background tasks that have ended unexpectedly.
     deaths: Deaths,
-    /// Watches and background work; `None` once closed.
+    /// Watches and background tasks; `None` once closed.
     tasks: Arc<Mutex<Option<JoinSet<()>>>>,
 }
 
 impl Etcd {
-    /// Prepares to use the cluster. Does not wait for it: see [`Engine::health`]. Must be called
-    /// within a tokio runtime.
+    /// Prepares the engine without waiting for the cluster: see [`Engine::health`]. Must be called within a tokio
+    /// runtime.
     pub async fn connect(options: Options) -> Result<Etcd> {
         let client = Arc::new(Client::new(&options)?);
         let etcd = Etcd {
@@ -133,7 +133,7 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// Refuses to work on what is only a part: see [`import`].
+    /// Refuses an etcd with an incomplete import: see [`import`].
     async fn require_whole(&self) -> Result<()> {
         if !self.whole.load(Ordering::Relaxed) {
             import::require_whole(&self.client).await?;
@@ -151,7 +151,7 @@ impl Etcd {
         }
     }
 
-    /// Completes errors about revisions with what etcd leaves out.
+    /// Completes errors about revisions with the revisions that etcd leaves out.
     async fn revision_error(&self, status: Status, requested: Revision) -> Error {
         if is_compacted(&status) {
             let known = Revision(self.compacted.load(Ordering::Acquire));
@@ -164,8 +164,8 @@ impl Etcd {
         store_error(status)
     }
 
-    /// Carries out `write` if `key` was last written at `expected` (0: if it does not exist), and
-    /// says what is there if not.
+    /// Carries out `write` if `key` was last written at `expected` (0: does not exist); otherwise returns the present
+    /// entry.
     async fn write_if(
         &self,
         key: &[u8],
@@ -310,7 +310,7 @@ impl Engine for Etcd {
     fn current_revision(&self) -> Pending<'_, Result<Revision>> {
         Box::pin(async {
             self.require_whole().await?;
-            // Any key will do: a read that is linearizable comes with the revision.
+            // Any key will do: every linearizable read returns the revision.
             let request = RangeRequest { key: self.health_key(), ..RangeRequest::default() };
             let response: proto::RangeResponse =
                 self.client.call(RANGE, request, Retry::Always).await.map_err(store_error)?;
@@ -378,12 +378,12 @@ impl fmt::Debug for Etcd {
 fn spawn(tasks: &Mutex<Option<JoinSet<()>>>, task: Pending<'static, ()>) -> Result<AbortHandle> {
     let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
     let tasks = tasks.as_mut().ok_or_else(Error::closed)?;
-    // Those that are over are only remembered until the next one starts.
+    // Finished tasks are kept until the next one starts.
     while tasks.try_join_next().is_some() {}
     Ok(tasks.spawn(Metered::task(task, "etcd")))
 }
 
-/// Starts a task, or drops it when the store is closed; then whoever waits for it learns of that.
+/// Starts a task, or drops it when the store is closed, which closes its channels.
 fn detached(tasks: &Mutex<Option<JoinSet<()>>>, task: Pending<'static, ()>) -> AbortHandle {
     spawn(tasks, task).unwrap_or_else(|_| tokio::spawn(async {}).abort_handle())
 }
@@ -392,8 +392,8 @@ fn conflict(current: Option<Entry>) -> Error {
     current.map_or(Error::NotFound, |entry| Error::Conflict(Box::new(entry)))
 }
 
-/// The first key of a prefix and the end of its range, in etcd's notation: a zero byte stands for
-/// the beginning or the end of all keys.
+/// First key of a prefix and end of its range, in etcd's notation: a zero byte stands for the beginning or the end of
+/// all keys.
 fn key_range(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let key = if prefix.is_empty() { vec![0] } else { prefix.to_vec() };
     (key, prefix_end(prefix).unwrap_or_else(|| vec![0]))

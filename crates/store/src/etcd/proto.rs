@@ -1,12 +1,12 @@
-//! The part of etcd's v3 API that the store speaks. Written out by hand: it is small and frozen, and
-//! generating it would ask everybody who builds this for a protobuf compiler.
+//! The part of etcd's v3 API that the store uses. Written by hand: it is small and frozen, and generated code would
+//! need a protobuf compiler in every build.
 //!
-//! Values are vectors of their own rather than slices of the message, so that keeping one of them
-//! does not keep a whole list in memory.
+//! Values are vectors of their own rather than slices of the message, so that a kept value does not keep a whole list
+//! in memory.
 
 use prost::{Enumeration, Message, Oneof};
 
-/// Who answered, and at which revision.
+/// Header of every response; only the revision is used.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResponseHeader {
     #[prost(int64, tag = "3")]
@@ -116,7 +116,7 @@ pub(super) enum CompareTarget {
     Mod = 2,
 }
 
-/// Equality is the only comparison used, and the default.
+/// Comparison of a transaction: equality, which is the default.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Compare {
     #[prost(enumeration = "CompareTarget", tag = "2")]
@@ -201,7 +201,7 @@ pub(super) struct LeaseTimeToLiveRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LeaseTimeToLiveResponse {
-    /// What is left of its time, in seconds; -1 where there is no such lease.
+    /// Remaining time in seconds; -1 if the lease does not exist.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
 }

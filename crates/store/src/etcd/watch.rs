@@ -1,4 +1,4 @@
-//! Watches that outlive their connection: after a break they go on behind the last event.
+//! Watches that survive a broken connection: they resume after the last event.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,13 +22,12 @@ use super::{
 };
 use crate::{Error, Event, Pending, Result, Revision, WatchResponse, WatchSource};
 
-/// Responses that wait to be taken; then etcd is made to wait.
+/// Number of responses that wait for the reader; beyond it etcd is made to wait.
 const BACKLOG: usize = 16;
 
 type Requests = Arc<Mutex<Option<mpsc::Sender<proto::WatchRequest>>>>;
 
-/// The store's side of a watch. A task follows the stream, so that dropping a call of `next` cannot
-/// lose a response.
+/// The store's side of a watch. A task reads the stream, so that dropping a call of `next` cannot lose a response.
 pub(super) struct EtcdWatch {
     responses: mpsc::Receiver<Result<WatchResponse>>,
     requests: Requests,
@@ -36,7 +35,7 @@ pub(super) struct EtcdWatch {
 }
 
 impl EtcdWatch {
-    /// Prepares a watch and the work that feeds it, which `spawn` is to start.
+    /// Makes a watch and the task that feeds it, which `spawn` is to start.
     pub(super) fn start(
         client: Arc<Client>,
         key: Vec<u8>,
@@ -85,15 +84,15 @@ struct Follower {
     client: Arc<Client>,
     key: Vec<u8>,
     range_end: Vec<u8>,
-    /// Everything up to here has been delivered.
+    /// Revision up to which every event has been delivered.
     after: Revision,
-    /// The newest revision that etcd itself has told of; `after` may be one that it never had.
+    /// The newest revision in a response of etcd; `after` may be one that etcd never had.
     told: Revision,
     requests: Requests,
 }
 
 impl Follower {
-    /// Follows until the receiver is gone, or something makes it pointless to go on.
+    /// Reads the stream until the receiver is dropped or a permanent error occurs.
     async fn follow(&mut self, sender: &mpsc::Sender<Result<WatchResponse>>) -> Result<()> {
         loop {
             match self.open().await? {
@@ -117,8 +116,8 @@ impl Follower {
         }
     }
 
-    /// Opens a stream after what was delivered. Fails if etcd is not as far as it was: it then goes on
-    /// from a backup, and would be silent until it comes to a revision that it had before.
+    /// Opens a stream after the last delivered revision. Fails if etcd's revision is lower than before: it was restored
+    /// from a backup, and would send nothing until it reaches the old revision again.
     async fn open(&self) -> Result<Result<WatchStream, Status>> {
         if self.told != Revision::default() {
             let request = RangeRequest { key: self.key.clone(), ..RangeRequest::default() };
@@ -149,7 +148,7 @@ impl Follower {
                 return Err(Error::Compacted { requested: self.after, compacted });
             }
             if response.canceled {
-                // The member lost its leader, or is going down: another one may know more.
+                // The member lost its leader or is shutting down: try another one.
                 return match response.cancel_reason.contains("permission denied") {
                     true => Err(Error::Unavailable(format!("etcd: {}", response.cancel_reason))),
                     false => Ok(None),
@@ -162,9 +161,9 @@ impl Follower {
         }
     }
 
-    /// The next message; `None` at the end. A member that says nothing is asked how far it is, and one that does not
-    /// answer is taken for gone: within the time that a request has, not when its connection is found to be dead. What an
-    /// old member answers is not believed, but that it does is.
+    /// The next message; `None` at the end. A member that sends nothing is asked for progress, and one that does not
+    /// answer is given up within the request timeout, before its connection is found dead. The progress of an old
+    /// member is ignored, but its answer counts as a sign of life.
     async fn message(
         &self,
         stream: &mut WatchStream,
@@ -200,7 +199,7 @@ impl Follower {
         let changed = revision(kv.mod_revision);
         let created_here = kv.create_revision == kv.mod_revision && !deleted;
         if previous.is_none() && !created_here {
-            // What was there before is compacted, so what came before may be missing as well.
+            // The previous value is compacted, so earlier events may be missing as well.
             return Err(Error::Compacted { requested: self.after, compacted: changed });
         }
         Ok(Event {
@@ -233,7 +232,7 @@ fn ask_progress(requests: &mpsc::Sender<proto::WatchRequest>) {
     let _ = requests.try_send(proto::WatchRequest { request: Some(request) });
 }
 
-/// Asking again would be answered the same.
+/// Whether a retry would get the same error.
 fn is_final(status: &Status) -> bool {
     matches!(
         status.code(),

@@ -1,4 +1,4 @@
-//! Writers that race, and a checker that replays what they say happened.
+//! Concurrent writers, and a checker that replays their acknowledged writes.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ struct Acknowledged {
     value: Option<String>,
     /// The revision it replaced; 0 for a creation.
     replaced: u64,
-    /// The newest revision that anybody had been told of before this write began.
+    /// The newest revision acknowledged to any writer before this write began.
     known_before: u64,
 }
 
@@ -41,7 +41,7 @@ impl Dice {
     }
 }
 
-/// Writes at random until `count` writes were acknowledged.
+/// Writes at random until `count` writes are acknowledged.
 async fn write(
     store: Arc<dyn Engine>,
     seed: u64,
@@ -50,7 +50,7 @@ async fn write(
 ) -> Vec<Acknowledged> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut log = Vec::new();
-    // What this writer believes of each key: the revision, 0 for absent.
+    // This writer's last known revision of each key; 0 for absent.
     let mut belief: HashMap<String, u64> = HashMap::new();
     while log.len() < count {
         let key = format!("/k/{}", dice.roll(KEYS));
@@ -83,7 +83,7 @@ async fn write(
     log
 }
 
-/// Replays acknowledged writes in order of revision; returns the events they must have been.
+/// Replays acknowledged writes in order of revision; returns the expected events.
 fn replay(mut log: Vec<Acknowledged>) -> Vec<String> {
     log.sort_by_key(|write| write.revision);
     let mut state: HashMap<String, (u64, u64, String)> = HashMap::new();
@@ -152,7 +152,7 @@ crate::contract! {
         assert_eq!(store.range(b"/k/", exact).await.unwrap(), present);
     }
 
-    /// Who finds it otherwise takes the store for one that was restored from a backup.
+    /// A client that found a response ahead of it would take the store for one restored from a backup.
     async fn no_answer_is_ahead_of_the_current_revision(store: &Store) {
         let newest = Arc::new(AtomicU64::new(1));
         let writers: Vec<_> = (1..=4)

@@ -1,5 +1,5 @@
-//! The watch cache on an etcd that is cut off, while others write and compact, and that comes back; and
-//! on one that comes back from a backup.
+//! The watch cache on an etcd that is cut off while others write and compact, and on one that is restored from a
+//! backup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::engines::Store;
 
 const PODS: &str = "/registry/pods/";
 
-/// What stands between a client and etcd, and can be cut.
+/// Proxy between a client and etcd that can be cut.
 struct Proxy {
     address: SocketAddr,
     cut: signal::Sender<bool>,
@@ -47,7 +47,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Breaks all connections and lets nobody through until told.
+    /// Breaks all connections and refuses new ones until mended.
     fn cut(&self) {
         self.cut.send_replace(true);
     }
@@ -101,7 +101,7 @@ impl Fixture {
         self.store.put(&format!("{PODS}{name}"), r#"{"metadata":{"name":"x"}}"#).await
     }
 
-    /// A consistent list; it has to come once nothing stands in its way.
+    /// A consistent list, which has to succeed once etcd is reachable.
     async fn list(&self) -> Snapshot {
         let list = async {
             loop {
@@ -177,8 +177,8 @@ async fn what_is_only_cut_off_goes_on_as_if_nothing_had_been() {
     assert_eq!(told(&mut watcher, written.len()).await, written);
 }
 
-/// Every list that succeeds has what was written before it began, however often the line is cut and
-/// the past compacted meanwhile.
+/// Every list that succeeds has all objects written before it began, however often the connection is cut and the
+/// history compacted meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_are_consistent_while_the_line_is_cut_again_and_again() {
     let Some(f) = Fixture::new().await else { return };
@@ -230,14 +230,14 @@ async fn an_etcd_that_comes_back_from_a_backup_is_followed_there() {
     }
     let before = f.list().await;
     let mut watcher = f.watch(before.revision()).await.unwrap();
-    // It has begun: from here on it waits for the watch alone, not for the store to come to its revision.
+    // The watch has begun: it waits only for events, not for the store to reach its revision.
     let last = f.put("b").await;
     assert_eq!(told(&mut watcher, 1).await, [last.0]);
     server.kill();
     fs::remove_dir_all(&server.data).unwrap();
     copy(backup.path(), &server.data);
     server.restart();
-    // Nobody reads: the watch itself has to notice.
+    // Without any read: the watch itself has to notice.
     let ended = timeout(PATIENCE, watcher.next(&mut Vec::new())).await.expect("silence");
     assert!(matches!(ended, Err(CacheError::Expired { .. })), "{ended:?}");
     let after = f.list().await;

@@ -16,7 +16,7 @@ use crate::outside::Outside;
 /// A fresh, empty store.
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// The server behind it, for those tests that stop it.
+    /// The etcd server, for tests that stop it.
     pub etcd: Option<tokio::sync::Mutex<EtcdServer>>,
     _directory: Option<TempDir>,
 }
@@ -99,12 +99,12 @@ pub fn show_event(event: &Event) -> String {
     format!("{}: {} -> {}", event.revision, side(&event.previous), side(&event.current))
 }
 
-/// The next response, which has to come.
+/// The next response, within a time limit.
 pub async fn next(watch: &mut Watch) -> kevel_store::Result<WatchResponse> {
     timeout(PATIENCE, watch.next()).await.expect("the watch is silent")
 }
 
-/// All events up to a revision that exists, of a watch that has come as far as `reached`.
+/// All events up to an existing revision, of a watch that has reached `reached`.
 pub async fn events_until(
     watch: &mut Watch,
     mut reached: Revision,
@@ -114,7 +114,7 @@ pub async fn events_until(
         let mut events = Vec::new();
         while reached < revision {
             watch.request_progress();
-            // Progress is a hint: ask again when it does not come.
+            // Progress is a hint: request it again when it does not come.
             let Ok(response) = timeout(Duration::from_millis(200), watch.next()).await else {
                 continue;
             };

@@ -1,7 +1,7 @@
-//! The store contract, held against every engine: embedded in a directory, embedded in memory, a real etcd
-//! when there is one (in `KEVEL_ETCD`, or on the `PATH`), and one that is not of this crate.
+//! The store contract, tested on every engine: embedded in a directory, embedded in memory, a real etcd when there is
+//! one (in `KEVEL_ETCD`, or on the `PATH`), and one from outside of this crate.
 
-// Helpers of tests are tests too.
+// Test helpers may unwrap, too.
 #![allow(clippy::unwrap_used)]
 
 mod concurrency;
@@ -15,7 +15,7 @@ mod updates;
 mod watches;
 mod writes;
 
-/// One test for each engine out of one statement of the contract.
+/// Generates one test for each engine from one test of the contract.
 macro_rules! contract {
     ($($(#[$doc:meta])* async fn $name:ident($store:ident: &Store) $body:block)*) => {
         mod contract {

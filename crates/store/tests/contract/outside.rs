@@ -1,5 +1,5 @@
-//! An engine as somebody outside of the crate would write one: everything that happened, in a vector.
-//! It uses nothing but what the crate shows, and has to hold the whole contract.
+//! An engine as written outside of the crate: all events in a vector. It uses only the crate's public API, and has to
+//! hold the whole contract.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -13,19 +13,19 @@ use kevel_store::{
 };
 use tokio::sync::watch;
 
-/// The most that a key and its value may have.
+/// Maximum size of a key and its value.
 const MAX_SIZE: usize = 2 << 20;
 
-/// A history in memory.
+/// An in-memory history.
 pub struct Outside {
     history: Arc<Mutex<History>>,
-    /// Changes with everything that watches should look at.
+    /// Signals every change that watches react to.
     ticks: Arc<watch::Sender<()>>,
 }
 
 #[derive(Default)]
 struct History {
-    /// One for each revision after the first.
+    /// One event for each revision after the first.
     events: Vec<Event>,
     present: BTreeMap<Bytes, Entry>,
     compacted: Revision,
@@ -41,7 +41,7 @@ impl Outside {
         self.history.lock().unwrap()
     }
 
-    /// Writes a key that was written at `expected`, or was not there.
+    /// Writes a key that was written at `expected`, or that does not exist.
     fn write(
         &self,
         key: &[u8],
@@ -56,7 +56,7 @@ impl Outside {
             let key = key.to_vec();
             tokio::spawn(async move {
                 tokio::time::sleep(ttl).await;
-                // Whoever wrote it again has another time to live.
+                // A later write of the key has its own time to live.
                 if history.lock().unwrap().write(&key, None, Some(written)).is_ok() {
                     ticks.send_replace(());
                 }
@@ -106,7 +106,7 @@ impl History {
         Ok(revision)
     }
 
-    /// What was there at a revision.
+    /// Entries at a revision.
     fn at(&self, revision: Option<Revision>) -> Result<BTreeMap<Bytes, Entry>> {
         let Some(requested) = revision else { return Ok(self.present.clone()) };
         self.check_kept(requested)?;
@@ -239,12 +239,12 @@ struct Follower {
     ticks: watch::Receiver<()>,
     prefix: Vec<u8>,
     told: Revision,
-    /// Whether somebody wants to know the revision even if nothing changes.
+    /// Whether progress was requested.
     asked: bool,
 }
 
 impl Follower {
-    /// What there is to tell, if anything.
+    /// The next response, if there is one.
     fn step(&mut self) -> Result<Option<WatchResponse>> {
         let history = self.history.lock().unwrap();
         let revision = history.revision();
@@ -265,7 +265,7 @@ impl WatchSource for Follower {
     fn next(&mut self) -> Pending<'_, Result<WatchResponse>> {
         Box::pin(async move {
             loop {
-                // Who asks for progress over and over leaves others their turn.
+                // A caller that requests progress in a loop lets other tasks run.
                 tokio::task::consume_budget().await;
                 self.ticks.mark_unchanged();
                 if let Some(response) = self.step()? {

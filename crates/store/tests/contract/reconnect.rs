@@ -1,4 +1,4 @@
-//! What only a server that is elsewhere can do: go away and come back.
+//! etcd servers that go away and come back.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn a_watch_outlives_its_server() {
             last = store.put("/a", &format!("{round}-{turn}")).await;
         }
         if round == 1 {
-            // Broken with nothing outstanding, and with some.
+            // Broken with no events outstanding, and with some.
             told.extend(events_until(&mut watch, reached, last).await);
             reached = last;
         }
@@ -84,7 +84,7 @@ async fn a_dead_member_is_passed_over() {
     assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
 }
 
-/// A member whose cable was pulled: connections to it are there, and nothing comes of them.
+/// A member that is cut off: connections to it stay open, but it never answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_member_is_left_after_one_request() {
     let Some(store) = Store::etcd().await else { return };
@@ -109,7 +109,7 @@ async fn a_watch_leaves_a_member_that_falls_silent_as_soon_as_a_request_would() 
     let (hush, hushed) = tokio::sync::watch::channel(false);
     let silent = falls_silent(alive.strip_prefix("http://").unwrap().to_owned(), hushed).await;
     let options = options(vec![format!("http://{silent}"), alive]);
-    // Two requests' worth, and some for a busy machine; a connection is found to be dead after 40 s.
+    // Two request timeouts, and some for a busy machine; a connection is found dead after 40 s.
     let soon = 2 * options.request_timeout + Duration::from_secs(15);
     let engine = Etcd::connect(options).await.unwrap();
     let mut watch = engine.watch(b"/", Revision(1)).await.unwrap();
@@ -119,12 +119,12 @@ async fn a_watch_leaves_a_member_that_falls_silent_as_soon_as_a_request_would() 
     let second = store.put("/a", "2").await;
     let told = timeout(soon, events_until(&mut watch, first, second)).await.expect("silence");
     assert_eq!(told.len(), 1);
-    // Nobody has asked for anything: who does is answered at once.
+    // Without a request in between: the next one is answered at once.
     let read = timeout(soon, engine.get(b"/a", None)).await.unwrap().unwrap();
     assert_eq!(read.entry.unwrap().mod_revision, second);
 }
 
-/// The address of a member that stops to say anything when it is told to.
+/// Address of a proxy to a member that falls silent on command.
 async fn falls_silent(
     target: String,
     hushed: tokio::sync::watch::Receiver<bool>,
@@ -162,14 +162,14 @@ async fn one_of_several_servers_compacts() {
     for turn in 0..10 {
         store.put("/a", &turn.to_string()).await;
     }
-    // All of them learn of it, whoever does it.
+    // All servers learn of the compaction, whichever did it.
     let knows = |engine: &dyn Engine| engine.compacted_revision() > Revision(5);
     let all_know = async || servers.iter().all(|server| knows(server)) && knows(&*store);
     until(all_know).await;
     let clock = store.get(b"compact_rev_key", None).await.unwrap().entry.unwrap();
     let noted: u64 = String::from_utf8_lossy(&clock.value).parse().unwrap();
     assert!(noted > 5);
-    // It is noted first, and then done.
+    // The compaction is recorded in the key first, and then done.
     let before = async || store.get(b"/a", Some(Revision(3))).await;
     until(async || matches!(before().await, Err(Error::Compacted { .. }))).await;
 }

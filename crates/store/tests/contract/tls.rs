@@ -1,4 +1,4 @@
-//! etcd behind certificates, as clusters run it.
+//! etcd with TLS and client certificates.
 
 use std::{path::Path, time::Duration};
 
@@ -11,8 +11,7 @@ use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 
 use crate::engines::{events_until, owned};
 
-/// Writes an authority and two certificates by it: `ca`, `server` and `client`, each a `.crt` and a
-/// `.key`.
+/// Writes a CA and two certificates issued by it: `ca`, `server` and `client`, each as `.crt` and `.key`.
 fn write_certificates(directory: &Path) {
     let ca = Ca::new("etcd");
     ca.write(directory);

@@ -2,7 +2,7 @@ use kevel_store::{Change, Error, Revision, UpdateError, Updated, guaranteed_upda
 
 use crate::engines::{Store as AnyStore, events_until, owned, show, show_event};
 
-/// Appends `suffix` to what `key` holds, given a first guess.
+/// Appends `suffix` to the value of `key`, given a cached entry as a first guess.
 async fn append(
     store: &AnyStore,
     key: &str,
@@ -85,7 +85,7 @@ crate::contract! {
         let delete = |_| async { Ok::<_, Error>(Change::Delete) };
         let deleted = guaranteed_update(&**store, b"/a", gone.clone(), delete).await;
         assert_eq!(deleted, Err(UpdateError::Store(Error::NotFound)));
-        // Whoever refuses what is gone is asked again about what is there.
+        // A refusal of the cached entry is repeated on the present state.
         let refuse = |current: Option<kevel_store::Entry>| async move {
             match current {
                 Some(_) => Err("it is there"),
@@ -94,7 +94,7 @@ crate::contract! {
         };
         let refused = guaranteed_update(&**store, b"/a", gone.clone(), refuse).await;
         assert_eq!(refused, Err(UpdateError::Refused("it is not there")));
-        // One of the same name that came after it is another one.
+        // A later object of the same name is another one.
         store.put("/a", "2").await;
         assert_eq!(show(&append(store, "/a", gone, "+").await.entry.unwrap()), "/a=2+@4/5");
     }
@@ -109,7 +109,7 @@ crate::contract! {
         store.put("/b", "1").await;
         let first = store.get(b"/b", None).await.unwrap().entry;
         store.put("/b", "2").await;
-        // What may be deleted is judged by what is deleted, though the guess looked well.
+        // The precondition is checked on the present entry, though the cached one met it.
         let only_the_first = |current: Option<kevel_store::Entry>| async move {
             match current {
                 Some(entry) if entry.value == "1" => Ok(Change::Delete),

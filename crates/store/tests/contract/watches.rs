@@ -102,7 +102,7 @@ crate::contract! {
         let mut watch = store.watch(b"/", Revision(1)).await.unwrap();
         let (mut told, mut turns) = (Vec::new(), 0);
         while told.last() != Some(&last) {
-            // What is polled is dropped before it can be ready, again and again.
+            // `next` is dropped before it can be ready, again and again.
             tokio::select! {
                 biased;
                 response = watch.next() => {

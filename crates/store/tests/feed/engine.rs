@@ -1,4 +1,4 @@
-//! An engine in memory that fails when it is told to, at every point at which one can.
+//! An in-memory engine that fails on command, at every possible point.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,18 +11,18 @@ use kevel_store::{
 };
 use tokio::sync::watch as signal;
 
-/// What goes wrong at the moment.
+/// Present faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Watches cannot be opened.
     pub open: bool,
     /// Lists fail.
     pub list: bool,
-    /// Lists read, and answer once this is over.
+    /// Lists read, and answer once this is reset.
     pub hold_lists: bool,
-    /// Watches tell nothing.
+    /// Watches deliver nothing.
     pub hold_stream: bool,
-    /// Watches tell of events, but not how far they are.
+    /// Watches deliver events, but report no progress.
     pub hold_progress: bool,
     /// The current revision cannot be read.
     pub current: bool,
@@ -33,12 +33,12 @@ struct State {
     history: Vec<Event>,
     compacted: u64,
     faults: Faults,
-    /// How the watch that is open ends.
+    /// Error with which the open watch ends.
     end_watch: Option<Error>,
     watches: u64,
 }
 
-/// The engine; its copies are one.
+/// The engine; clones share one state.
 #[derive(Clone, Debug)]
 pub struct Model {
     state: Arc<Mutex<State>>,
@@ -68,17 +68,17 @@ impl Model {
         self.change(|state| set(&mut state.faults));
     }
 
-    /// Ends the watch that is open.
+    /// Ends the open watch.
     pub fn end_watch(&self, error: Error) {
         self.change(|state| state.end_watch = Some(error));
     }
 
-    /// Compacts everything up to now, so that a watch that was held up cannot go on.
+    /// Compacts everything up to now, so that a held watch cannot go on.
     pub fn compact_all(&self) {
         self.change(|state| state.compacted = state.revision());
     }
 
-    /// Goes on from a backup that was made `writes` ago.
+    /// Restores a backup from `writes` ago.
     pub fn restore(&self, writes: usize) {
         self.change(|state| {
             let left = state.history.len().saturating_sub(writes);
@@ -91,7 +91,7 @@ impl Model {
         self.lock().revision()
     }
 
-    /// How often a watch was opened.
+    /// Number of watches opened so far.
     pub fn watches(&self) -> u64 {
         self.lock().watches
     }
@@ -118,7 +118,7 @@ impl Model {
         })
     }
 
-    /// What was there at a revision, below a prefix: the revision of each key.
+    /// Revision of each key below a prefix, at a revision.
     pub fn state_at(&self, prefix: &str, revision: u64) -> BTreeMap<String, u64> {
         let entries = self.lock().at(revision);
         let below = entries.into_iter().filter_map(|(key, entry)| {
@@ -135,7 +135,7 @@ impl Model {
         below.map(|event| event.revision.0).collect()
     }
 
-    /// Waits until the state allows what is wanted.
+    /// Waits until `look` finds a result.
     async fn wait<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let mut changed = self.changed.subscribe();
         loop {

@@ -1,7 +1,7 @@
-//! The watch cache on an engine that fails at every point: what is shown stays true, what is told is
-//! told once, and where neither is possible it says so.
+//! The watch cache on an engine that fails at every point: snapshots stay true, events are delivered once, and where
+//! neither is possible clients get an error.
 
-// Helpers of tests are tests too.
+// Test helpers may unwrap, too.
 #![allow(clippy::unwrap_used)]
 
 mod engine;
@@ -48,7 +48,7 @@ impl Fixture {
         self.model.put(&format!("{PODS}{name}"), OBJECT)
     }
 
-    /// Holds a list of pods against the history.
+    /// Checks a list of pods against the history.
     fn assert_true(&self, snapshot: &Snapshot) {
         let revision = snapshot.revision().0;
         assert_eq!(shown(snapshot), self.model.state_at(PODS, revision), "at {revision}");
@@ -72,7 +72,7 @@ fn everything() -> Selection {
     Selection::default()
 }
 
-/// The revisions of the next changes that a watcher tells of.
+/// Revisions of a watcher's next events.
 async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     while seen.len() < count {
@@ -81,7 +81,7 @@ async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
     seen.iter().map(|delivery| delivery.event.revision().0).collect()
 }
 
-/// What the caches suffer from.
+/// Health of the caches.
 fn health(caches: &Caches) -> Result<(), String> {
     caches.alive().map_err(|error| error.to_string())?;
     caches.watching()?;

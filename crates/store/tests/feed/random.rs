@@ -1,4 +1,4 @@
-//! All failures together, in orders that a seed decides.
+//! All failures together, in orders that a seed determines.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Fixture, PODS, everything, health, resource};
 
 const SEEDS: u64 = 150;
 const STEPS: usize = 60;
-/// Longer than anything that ends takes, on a clock that moves when nothing else does.
+/// Longer than anything that ends takes, on tokio's paused clock.
 const LONG: Duration = Duration::from_secs(600);
 
 struct Dice(u64);
@@ -27,11 +27,11 @@ impl Dice {
     }
 }
 
-/// A watch from a list's revision, and what it was told.
+/// A watch from a list's revision, and its events.
 struct Watching {
     start: u64,
     told: Arc<Mutex<Vec<u64>>>,
-    /// How often the store had been restored when it began.
+    /// Number of restores before the watch began.
     restores: u64,
     task: tokio::task::JoinHandle<Watcher>,
 }
@@ -69,7 +69,7 @@ async fn what_is_shown_and_told_stays_true_whatever_fails() {
     assert!(lists > SEEDS && whole > SEEDS / 2 && ended > SEEDS);
 }
 
-/// A list once nothing fails any more, which has to come.
+/// A consistent list without faults, which has to succeed.
 async fn consistent(f: &Fixture, pods: &Cache, seed: u64) -> Snapshot {
     f.model.faults(|faults| *faults = Faults::default());
     let list = timeout(LONG, async {
@@ -107,7 +107,8 @@ async fn run(seed: u64) -> (u64, u64, u64) {
             12 => f.model.faults(|faults| faults.hold_progress = !faults.hold_progress),
             13 => f.model.faults(|faults| faults.current = !faults.current),
             14 if dice.roll(4) == 0 => {
-                // What was heard before it, and then again: nobody could tell the two apart.
+                // Caches are current before and after the restore: otherwise the same revision of two histories could
+                // not be told apart.
                 consistent(&f, &pods, seed).await;
                 f.model.restore(2);
                 restores += 1;
@@ -141,7 +142,7 @@ async fn run(seed: u64) -> (u64, u64, u64) {
     }
     let list = consistent(&f, &pods, seed).await;
     assert_eq!(list.revision().0, f.model.revision());
-    // One more write, so that whoever is behind hears of it.
+    // One more write, so that a watch that is behind gets an event.
     f.put("end");
     timeout(LONG, pods.snapshot(At::Consistent)).await.unwrap().unwrap();
     sleep(Duration::from_secs(1)).await;

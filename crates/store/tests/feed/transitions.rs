@@ -1,4 +1,4 @@
-//! Each transition by itself.
+//! Tests of each transition of the feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::{Fixture, OBJECT, PODS, THINGS, everything, health, resource, told};
 
-/// Longer than a read waits for anything, on a clock that moves when nothing else does.
+/// Longer than any wait of a read, on tokio's paused clock.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Misses a write: the stream is held up while it happens, and compacted before it goes on.
+/// Makes the watch miss a write: it is held while the write happens, and the history is compacted before it goes on.
 async fn miss_a_write(f: &Fixture, name: &str) -> u64 {
     f.model.faults(|faults| faults.hold_stream = true);
     let written = f.put(name);
@@ -28,7 +28,7 @@ async fn after_a_compaction_nothing_is_announced_that_is_not_shown() {
     f.pods.snapshot(At::Consistent).await.unwrap();
     f.model.faults(|faults| faults.hold_lists = true);
     let written = miss_a_write(&f, "a").await;
-    // The stream is open again, and a list under way: what is read must wait for it.
+    // The watch is open again, and a load under way: reads must wait for the load.
     sleep(Duration::from_secs(1)).await;
     assert_eq!(f.model.watches(), 2);
     assert_eq!(f.caches.progress(), Revision(written), "the stream has come this far");
@@ -92,7 +92,7 @@ async fn a_load_of_an_earlier_epoch_that_ends_late_is_dropped() {
     f.model.faults(|faults| faults.hold_lists = true);
     f.put("a");
     sleep(Duration::from_secs(1)).await;
-    // The first load has read and does not answer; meanwhile the watch is lost, and begun anew.
+    // The first load has read and does not answer; meanwhile the watch is lost and opened again.
     let written = miss_a_write(&f, "a").await;
     sleep(Duration::from_secs(1)).await;
     let last = f.put("b");
@@ -162,7 +162,7 @@ async fn a_cache_that_is_replaced_answers_from_the_engine() {
     let new = f.caches.replace(resource(PODS));
     sleep(Duration::from_millis(10)).await;
     f.model.faults(|faults| faults.hold_stream = false);
-    // The new one hears of the write, the old one does not: it must not pass for having heard it.
+    // The new cache gets the event, the old one does not: progress must not count for the old one.
     assert_eq!(new.snapshot(At::Consistent).await.unwrap().revision(), Revision(written));
     let list = waiting.await.unwrap().unwrap();
     assert_eq!(list.revision(), Revision(written));
@@ -202,7 +202,7 @@ async fn a_store_that_goes_on_from_a_backup_is_followed_there() {
     f.assert_true(&after);
     let ended = timeout(LONG, watcher.next(&mut Vec::new())).await.expect("silence");
     assert!(matches!(ended, Err(CacheError::Expired { .. })), "{ended:?}");
-    // What was known before is in the future now: it is refused, not waited for.
+    // The old revisions are in the future now: they are refused, not waited for.
     let mut ahead = f.pods.watch(everything(), before.revision()).await.unwrap();
     for refused in [
         ahead.next(&mut Vec::new()).await,
@@ -211,7 +211,7 @@ async fn a_store_that_goes_on_from_a_backup_is_followed_there() {
     ] {
         assert!(matches!(refused, Err(CacheError::TooLarge { .. })), "{refused:?}");
     }
-    // The same revisions have another past now.
+    // The same revisions have another history now.
     let mut watcher = f.pods.watch(everything(), after.revision()).await.unwrap();
     let written = [f.put("d"), f.put("e")];
     assert_eq!(told(&mut watcher, 2).await, written);

@@ -1,11 +1,11 @@
-//! What the command was told to do.
+//! Command line of `kevel-store`.
 
 use kevel_store::etcd::{Options, TlsFiles};
 
-/// The words of a command line, and its flags, which may stand anywhere.
+/// Words and flags of a command line, in any order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// The verb, and what it is to be done to.
+    /// The verb and its operands.
     pub words: Vec<String>,
     /// `--drop`
     pub drop: bool,
@@ -51,7 +51,7 @@ impl Arguments {
         })
     }
 
-    /// The etcd that the flags name.
+    /// Options of the etcd that the flags name.
     pub fn etcd(&self) -> Result<Options, String> {
         let servers = self.servers.as_deref().filter(|servers| !servers.is_empty());
         let servers = servers.ok_or("--etcd-servers must be given")?;

@@ -1,4 +1,4 @@
-//! Looks after an embedded store: the `db` folder in a server's `--data-dir`.
+//! Maintenance command for an embedded store: the `db` folder in a server's `--data-dir`.
 
 mod arguments;
 
@@ -28,9 +28,9 @@ DIR is the db folder in a server's --data-dir. What is dropped is gone: make a b
 ETCD is --etcd-servers=URLS, and where needed --etcd-prefix=/registry, --etcd-cafile=FILE, --etcd-certfile=FILE and
 --etcd-keyfile=FILE, as the server has them.";
 
-/// What values begin with that are encrypted. Whether they can be decrypted only a server knows.
+/// Prefix of encrypted values. Only a server with the encryption configuration can tell whether they can be decrypted.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
-/// What values begin with that etcd's servers write, and an import brings.
+/// Prefix of values that the reference stores as Protobuf; an import brings them.
 const PROTOBUF: &[u8] = b"k8s\0";
 
 fn main() -> ExitCode {
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what is asked for. An error is about the arguments.
+/// Runs the command. An error is about the arguments.
 fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let drop = arguments.drop;
     let (verb, one, other) = match &arguments.words[..] {
@@ -69,7 +69,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     })
 }
 
-/// Says what was found; a failure if it is still there.
+/// Prints the result of a check; exits with failure if damage is left.
 fn say(report: Result<CheckReport, Error>, said: &str) -> ExitCode {
     let CheckReport { revision, compacted, keys, records, damaged } = match report {
         Ok(report) => report,
@@ -90,7 +90,7 @@ fn say(report: Result<CheckReport, Error>, said: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Takes everything from one kind of store to the other, and says how much it was.
+/// Migrates between an embedded store and etcd, and prints the number of keys.
 fn migrated(verb: &str, directory: &Path, etcd: etcd::Options) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -117,7 +117,7 @@ fn failed(error: &Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Whether a server could read a value, as far as that can be said without its configuration.
+/// Whether a server could decode a value, as far as can be told without the encryption configuration.
 fn is_object(entry: &Entry) -> Result<(), String> {
     if entry.value.starts_with(ENCRYPTED) || entry.value.starts_with(PROTOBUF) {
         return Ok(());

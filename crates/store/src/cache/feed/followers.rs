@@ -1,4 +1,4 @@
-//! Where each cache stands in the engine's stream: the state machine of the feed, without its I/O.
+//! State machine of the feed, without I/O: the position of each cache in the engine's watch.
 //!
 //! ```text
 //! stream     Closed ── begin(start) ──▶ Open { epoch, said } ── end ──▶ Closed
@@ -9,19 +9,18 @@
 //!               └───────────────────── end ◀──────────────────────────────┘
 //! ```
 //!
-//! - *Closed.* Nothing is heard and nothing is announced. Caches are frozen: they show what they showed
-//!   at the last revision that was announced, and follow no epoch.
-//! - *Open.* Everything after `start` is heard, once and in order. `said` is what the stream has
-//!   delivered, and it is announced together with the epoch, here alone ([`Followers::announce`]). It
-//!   counts for the caches that follow this epoch, which are those that are live.
-//! - *Waiting.* There is no stream to load beside.
-//! - *Loading.* What the stream says after `from` waits in the backlog. A snapshot counts if it is the
-//!   answer to this very load and is not older than `from`: a later one lacks nothing that the backlog
-//!   does not have, an older one would. A load of another epoch, or of a cache that was replaced, is
-//!   nobody's.
-//! - *Live.* The cache shows everything that the stream has said.
+//! - *Closed.* No event is received and no progress announced. Caches are frozen: they show the state at the last
+//!   announced revision, and follow no epoch.
+//! - *Open.* Every event after `start` is received, once and in order. `said` is the revision that the watch has
+//!   delivered, and it is announced together with the epoch, only by [`Followers::announce`]. It counts for the caches
+//!   that follow this epoch, which are the live ones.
+//! - *Waiting.* There is no open watch to load beside.
+//! - *Loading.* Events after `from` wait in the backlog. A snapshot is accepted if it is the result of this very load
+//!   and not older than `from`: a later snapshot lacks nothing that the backlog does not have, an older one would. The
+//!   result of a load of another epoch, or of a replaced cache, is dropped.
+//! - *Live.* The cache shows every event that the watch has delivered.
 //!
-//! A cache that is loading holds up nobody but its own readers.
+//! A cache that is loading delays only its own readers.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
@@ -33,39 +32,38 @@ use super::super::epoch::{Epoch, Progress};
 use super::super::{Cache, Snapshot};
 use crate::{Event, Revision, Unreadable};
 
-/// How much of what the stream says may wait for a cache that is loading. With more it is loaded
-/// again: what waits is then part of what is loaded.
+/// Maximum backlog of a cache that is loading. With more the load starts over: the new snapshot includes the backlog.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BacklogLimit {
     pub events: usize,
-    /// Of keys and values.
+    /// Bytes of keys and values.
     pub bytes: usize,
 }
 
 impl Default for BacklogLimit {
-    /// As much as the log of a resource may hold: nobody could read more of it anyway.
+    /// As much as the log of a resource may hold: watchers could not read more of it anyway.
     fn default() -> Self {
         BacklogLimit { events: super::super::LOG_MAX_EVENTS, bytes: super::super::LOG_MAX_BYTES }
     }
 }
 
-/// Which of all loads one is.
+/// Number of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LoadId(u64);
 
-/// An order to load a cache.
+/// Order to load a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     id: LoadId,
     pub cache: Arc<Cache>,
 }
 
-/// All caches and the stream they follow.
+/// All caches, and the state of the engine's watch.
 #[derive(Debug)]
 pub(super) struct Followers {
     announced: signal::Sender<Progress>,
     epoch: Epoch,
-    /// What the stream has delivered; `None` while it is closed.
+    /// Revision that the watch has delivered; `None` while it is closed.
     said: Option<Revision>,
     by_prefix: BTreeMap<String, Follower>,
     limit: BacklogLimit,
@@ -101,18 +99,18 @@ impl Followers {
         self.by_prefix.values().map(|follower| &follower.cache)
     }
 
-    /// What the stream has delivered, if it is open: where it can be taken up again.
+    /// Revision that the watch has delivered, if it is open: it can be resumed there.
     pub fn said(&self) -> Option<Revision> {
         self.said
     }
 
-    /// Whether the stream is open in this epoch.
+    /// Whether the watch is open in this epoch.
     pub fn is_in(&self, epoch: Epoch) -> bool {
         self.said.is_some() && self.epoch == epoch
     }
 
-    /// Begins an epoch: from here on everything after revision `start` is heard. Everybody is to be
-    /// loaded.
+    /// Begins an epoch: from here on every event after revision `start` is received. Returns an order to load each
+    /// cache.
     pub fn begin(&mut self, start: Revision) -> Vec<Load> {
         self.end();
         self.epoch = self.epoch.next();
@@ -124,7 +122,7 @@ impl Followers {
         orders
     }
 
-    /// Ends the epoch: something will be missed.
+    /// Ends the epoch: events will be missed.
     pub fn end(&mut self) {
         if self.said.take().is_none() {
             return;
@@ -136,13 +134,13 @@ impl Followers {
         }
     }
 
-    /// Hands out what the stream has delivered: everything up to `reached`. Returns who has to be
-    /// loaded again, and why.
+    /// Passes the watch's events, complete up to `reached`, to the caches. Returns the caches that have to be loaded
+    /// again, with the reasons.
     pub fn hear(&mut self, events: Vec<Event>, reached: Revision) -> Vec<(Load, String)> {
         let Some(said) = self.said else { return Vec::new() };
         let last = events.last().map_or(reached, |event| event.revision.max(reached));
         let mut behind = Vec::new();
-        // Each cache gets its part at once: a revision is never seen in halves.
+        // Each cache gets its part at once: readers never see half a revision.
         for (prefix, batch) in self.sort(events) {
             let Some(follower) = self.by_prefix.get_mut(&prefix) else { continue };
             if let Err(why) = follower.take(batch, self.limit) {
@@ -155,7 +153,7 @@ impl Followers {
         let mut orders = Vec::new();
         for (prefix, why) in behind {
             let Some(follower) = self.by_prefix.get_mut(&prefix) else { continue };
-            // What is announced from now on does not count for it: it has missed something.
+            // Later progress does not count for this cache: it has missed events.
             follower.cache.freeze(progress);
             orders.push((follower.load(&mut self.loads, said), why));
         }
@@ -163,8 +161,7 @@ impl Followers {
         orders
     }
 
-    /// Adds a cache, in the place of one of the same prefix. Returns the order to load it, if there is
-    /// a stream that it can be loaded beside.
+    /// Adds a cache, replacing one of the same prefix. Returns the order to load it, if the watch is open.
     pub fn add(&mut self, cache: Arc<Cache>) -> Option<Load> {
         let prefix = cache.prefix().to_owned();
         self.remove(&prefix);
@@ -174,19 +171,19 @@ impl Followers {
         order
     }
 
-    /// Forgets a cache. It hears nothing more, so what is announced from now on must not count for it.
+    /// Removes a cache. It gets no further events, so later progress must not count for it.
     pub fn remove(&mut self, prefix: &str) {
         if let Some(follower) = self.by_prefix.remove(prefix) {
             follower.cache.freeze(*self.announced.borrow());
         }
     }
 
-    /// Whether somebody waits for this load.
+    /// Whether a cache waits for this load.
     pub fn expects(&self, load: &Load) -> bool {
         self.by_prefix.get(load.cache.prefix()).is_some_and(|follower| follower.expects(load))
     }
 
-    /// Takes what was loaded. `false`: it is older than what the cache has to show, which cannot be.
+    /// Installs a loaded snapshot. `false`: the engine returned one older than the load's start, which it should not.
     pub fn loaded(&mut self, load: &Load, snapshot: Snapshot) -> bool {
         let follower = self.by_prefix.get_mut(load.cache.prefix());
         let Some(follower) = follower.filter(|f| f.expects(load)) else { return true };
@@ -199,8 +196,8 @@ impl Followers {
         true
     }
 
-    /// The one place where progress is announced. The caches that follow this epoch have seen all of
-    /// it; for others it does not count.
+    /// The only place that announces progress. The caches that follow this epoch have every event up to it; for others
+    /// it does not count.
     fn announce(&self) {
         let Some(said) = self.said else { return };
         let progress = Progress::new(self.epoch, said);
@@ -211,7 +208,7 @@ impl Followers {
         });
     }
 
-    /// Events by the cache that they belong to, in order.
+    /// Events by the prefix of their cache, in order.
     fn sort(&self, events: Vec<Event>) -> Vec<(String, Vec<Event>)> {
         let mut sorted: Vec<(String, Vec<Event>)> = Vec::new();
         for event in events {
@@ -224,7 +221,7 @@ impl Followers {
         sorted
     }
 
-    /// The prefix of the cache that an event belongs to.
+    /// Prefix of the cache that an event belongs to.
     fn home(&self, event: &Event) -> Option<&str> {
         let key = std::str::from_utf8(&event.key).ok()?;
         let (prefix, _) = self.by_prefix.range::<str, _>((Unbounded, Included(key))).next_back()?;
@@ -233,7 +230,7 @@ impl Followers {
 }
 
 impl Follower {
-    /// Begins to load: what comes after `from` waits.
+    /// Begins a load: events after `from` go to the backlog.
     fn load(&mut self, loads: &mut u64, from: Revision) -> Load {
         *loads += 1;
         let id = LoadId(*loads);
@@ -245,8 +242,8 @@ impl Follower {
         matches!(self.standing, Standing::Loading { load: id, .. } if id == load.id)
     }
 
-    /// Takes a batch of events, now or later. The error says why it has to be loaded instead: there is
-    /// no room to keep them, or one cannot be read now.
+    /// Applies a batch of events or adds it to the backlog. The error says why the cache has to be loaded instead: the
+    /// backlog is full, or a value cannot be read now.
     fn take(&mut self, events: Vec<Event>, limit: BacklogLimit) -> Result<(), String> {
         let unavailable = events.iter().find_map(|event| match &event.unreadable {
             Some(Unreadable::Unavailable(why)) => Some(why.clone()),

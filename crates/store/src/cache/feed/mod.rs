@@ -1,11 +1,11 @@
-//! One watch on the engine, for all caches.
+//! The feed: one watch on the engine, for all caches (upstream: Reflector, one per resource there).
 //!
-//! The feed opens the watch, loads the caches beside it and hands out what it says. What may be shown
-//! and announced at which moment is decided by [`followers`], which says it all.
+//! The feed opens the watch, loads the caches and passes them the watch's events. [`followers`] decides and documents
+//! when a cache may show a snapshot and when progress is announced.
 //!
-//! A watch that breaks is taken up again where it was: nobody notices. Only when that cannot be (what
-//! came since is compacted, or the engine's history is another one, as after the restore of a backup)
-//! is the epoch over: watchers are told that they missed something, and the caches are loaded anew.
+//! A watch that breaks is resumed at its last revision, without effect on clients. The epoch ends only when that is
+//! impossible (the following events are compacted, or the engine's history was replaced, as by the restore of a
+//! backup): then watchers expire and the caches are reloaded.
 
 mod followers;
 #[cfg(test)]
@@ -28,15 +28,15 @@ use super::{Cache, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse, failpoint};
 
-/// How long a failed watch or load waits before it is tried again.
+/// Pause before a failed watch or load is tried again.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often watchers that have gone away are forgotten.
+/// Interval at which the queues of ended watchers are dropped.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// How many objects that cannot be read a report names: enough to begin with.
+/// Maximum number of unreadable objects that a health report names.
 const DAMAGED_NAMED: usize = 10;
 
-/// The caches of all resources below one prefix.
+/// The watch caches of all resources below one prefix.
 pub struct Caches {
     engine: Arc<dyn Engine>,
     root: Arc<[u8]>,
@@ -49,14 +49,14 @@ pub struct Caches {
     task: JoinHandle<()>,
 }
 
-/// What the feed is told to do.
+/// Command to the feed.
 #[derive(Debug)]
 pub(super) enum Command {
     Add(Arc<Cache>),
     Remove(String),
-    /// Somebody waits for the engine to say how far it is.
+    /// A reader waits for progress.
     Progress,
-    /// The engine is not where it was in this epoch: its history is another one.
+    /// The engine's revision went back in this epoch: its history was replaced.
     Rewound {
         epoch: Epoch,
         reached: Revision,
@@ -65,7 +65,7 @@ pub(super) enum Command {
 }
 
 impl Caches {
-    /// Starts to follow the engine. Must be called within a tokio runtime.
+    /// Starts to watch the engine. Must be called within a tokio runtime.
     pub fn start(engine: Arc<dyn Engine>, root: &str) -> Self {
         Caches::with_limit(engine, root, BacklogLimit::default())
     }
@@ -89,15 +89,14 @@ impl Caches {
         Caches { engine, root, commands, caches, progress, troubles, deaths, damage, task }
     }
 
-    /// The cache of a resource, made if there is none; it loads in the background.
+    /// The cache of a resource, created if it does not exist; it loads in the background.
     pub fn add(&self, resource: Resource) -> Arc<Cache> {
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = resource.prefix.clone();
         caches.entry(prefix).or_insert_with(|| self.make(resource)).clone()
     }
 
-    /// A new cache in the place of a resource's old one, whose watchers end. Who reads the old one
-    /// at this moment may go on doing so.
+    /// Replaces a resource's cache by a new one and ends the old one's watchers. Reads of the old cache may continue.
     pub fn replace(&self, resource: Resource) -> Arc<Cache> {
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = resource.prefix.clone();
@@ -127,18 +126,17 @@ impl Caches {
         }
     }
 
-    /// The revision up to which the caches that are loaded show everything.
+    /// Revision up to which the loaded caches are complete.
     pub fn progress(&self) -> Revision {
         self.progress.borrow().of_stream()
     }
 
-    /// Calls `count` with the prefix of the resource whenever an object is met that cannot be read. To
-    /// be called before resources are added.
+    /// Calls `count` with the resource's prefix for each unreadable object. To be called before resources are added.
     pub fn count_damaged(&self, count: impl Fn(&str) + Send + Sync + 'static) {
         self.damage.count(count);
     }
 
-    /// Whether all objects can be read; the error names those that cannot, and says why.
+    /// Whether all objects can be read; the error names the unreadable ones with the reasons.
     pub fn readable(&self) -> Result<(), String> {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let shown: Vec<Arc<Shown>> =
@@ -158,17 +156,17 @@ impl Caches {
         }
     }
 
-    /// Whether anybody follows the engine; if not, nothing but a new start helps.
+    /// Whether the feed's task is running; if it has ended, only a restart helps.
     pub fn alive(&self) -> Result<()> {
         self.deaths.report()
     }
 
-    /// Whether the engine's watch works: without it everything that is read grows old.
+    /// Whether the engine's watch works: without it the caches grow stale.
     pub fn watching(&self) -> Result<(), String> {
         self.troubles.of_stream()
     }
 
-    /// Whether all resources could be loaded; the error names those that could not, and says why.
+    /// Whether all resources could be loaded; the error names the others with the reasons.
     pub fn loading(&self) -> Result<(), String> {
         self.troubles.of_loads()
     }
@@ -206,7 +204,7 @@ enum Source {
 /// A watch that was opened.
 struct Opened {
     watch: Watch,
-    /// After which revision an epoch begins; `None` when the one before goes on.
+    /// Revision after which an epoch begins; `None` if the present epoch continues.
     start: Option<Revision>,
 }
 
@@ -232,12 +230,12 @@ impl Source {
 }
 
 impl Feed {
-    /// Follows the engine until nobody is left to follow it for.
+    /// Watches the engine until the command channel closes.
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         let mut source = self.open(Duration::ZERO);
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
-            // No branch before the others: a busy stream must not hold up those that are loading.
+            // Unbiased: a busy watch must not delay the loads.
             tokio::select! {
                 heard = source.next() => match heard {
                     Heard::Opened(opened) => source = self.opened(opened),
@@ -271,7 +269,8 @@ impl Feed {
         }
     }
 
-    /// Opens the watch after a pause: where the last one broke, or from now on. Tries until it works.
+    /// Opens the watch after a pause: at the revision where the last one broke, or at the current one. Retries until it
+    /// works.
     fn open(&self, pause: Duration) -> Source {
         let (engine, root) = (self.engine.clone(), self.root.clone());
         let (troubles, mut resume) = (self.troubles.clone(), self.followers.said());
@@ -303,14 +302,14 @@ impl Feed {
         }
         let mut source = Source::Open(opened.watch);
         match self.engine.reports_progress() {
-            // A watch that works says so: then it is well.
+            // The trouble is cleared by the first response: request one.
             true => source.request_progress(),
             false => self.well(),
         }
         source
     }
 
-    /// What becomes of a watch that has ended: it is taken up again, or everybody starts over.
+    /// Handles the end of the watch: resumes it, or ends the epoch if events are lost.
     fn broken(&mut self, error: Error) -> Source {
         let lost = is_loss(&error);
         if lost {
@@ -331,7 +330,7 @@ impl Feed {
 
     fn hear(&mut self, response: WatchResponse) {
         self.well();
-        // Some engines say how far they are before they tell what happened.
+        // Engines without progress reports may send a revision before its events.
         if response.events.is_empty() && !self.engine.reports_progress() {
             return;
         }
@@ -348,7 +347,7 @@ impl Feed {
         }
     }
 
-    /// Starts to load caches beside the stream.
+    /// Starts to load caches while the watch runs.
     fn start(&mut self, orders: impl IntoIterator<Item = Load>, pause: Duration) {
         for order in orders {
             let (engine, cache) = (self.engine.clone(), order.cache.clone());
@@ -389,7 +388,7 @@ impl Feed {
         }
     }
 
-    /// Ends the loads that nobody waits for any more.
+    /// Aborts the loads that no cache waits for.
     fn drop_unexpected(&mut self) {
         self.orders.retain(|_, (order, handle)| {
             let expected = self.followers.expects(order);
@@ -401,7 +400,7 @@ impl Feed {
     }
 }
 
-/// Opens the watch after a revision, or after the current one.
+/// Opens the watch after a revision, or after the engine's current one.
 async fn open_after(
     engine: &dyn Engine,
     root: &[u8],
@@ -414,7 +413,7 @@ async fn open_after(
     Ok((engine.watch(root, after).await?, after))
 }
 
-/// Whether what came after the last event can no longer be heard.
+/// Whether the events after the last one cannot be received any more.
 fn is_loss(error: &Error) -> bool {
     matches!(
         error,

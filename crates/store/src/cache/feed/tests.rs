@@ -1,8 +1,8 @@
-//! The state machine, through every order of events of some length and through long random ones.
+//! Tests of the state machine: every order of steps up to some length, and long random ones.
 //!
-//! A model of a store is written to, watched, compacted and restored from a backup; loads read it at
-//! one moment and answer at another. After every step, what the caches show and what watchers are told
-//! is held against the model.
+//! A model of a store is written to, watched, compacted and restored from a backup; loads read it at one moment and
+//! answer at another. After every step, the snapshots of the caches and the events of the watchers are compared with
+//! the model.
 
 mod stale_progress;
 
@@ -21,30 +21,30 @@ use crate::{Entry, Event, Unreadable};
 const PREFIXES: [&str; 2] = ["/registry/pods/", "/registry/things/"];
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// What can happen next.
+/// One step of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Somebody writes an object of a resource.
+    /// An object of a resource is written.
     Write(usize),
-    /// The stream tells of one more revision.
+    /// The watch delivers one more revision.
     Deliver,
-    /// The same, of a value that cannot be read now.
+    /// The watch delivers one more revision, with a value that is unavailable.
     Obscure,
-    /// The stream tells of everything, and says so.
+    /// The watch delivers all revisions, and reports progress.
     Progress,
-    /// What the stream would have told next is compacted.
+    /// The watch's next revision is compacted: the epoch ends.
     Lose,
     /// The watch is opened again.
     Open,
-    /// A load reads the store; it is the oldest or the newest of those that have not.
+    /// A load reads the store: the oldest or the newest of those that have not.
     Read { newest: bool },
-    /// A load answers; it is the oldest or the newest of those that have read.
+    /// A load answers: the oldest or the newest of those that have read.
     Answer { newest: bool },
-    /// Another cache takes a resource's place.
+    /// A resource's cache is replaced.
     Replace,
-    /// Somebody lists a resource and watches from there.
+    /// A client lists a resource and watches from there.
     Watch(usize),
-    /// The store goes on from a backup, two writes ago.
+    /// The store is restored from a backup, two writes ago.
     Restore,
 }
 
@@ -69,7 +69,7 @@ const STEPS: [Step; 15] = [
 struct Watching {
     watcher: Watcher,
     resource: usize,
-    /// The events it was told of, by revision.
+    /// Revisions of the delivered events.
     told: Vec<u64>,
     start: u64,
 }
@@ -82,12 +82,12 @@ struct World {
     commands: mpsc::UnboundedSender<Command>,
     _inbox: mpsc::UnboundedReceiver<Command>,
     caches: [Arc<Cache>; 2],
-    /// Some may still read these.
+    /// Replaced caches, which readers may still hold.
     replaced: Vec<Arc<Cache>>,
     history: Vec<Event>,
-    /// No restore has changed what was before this.
+    /// Revision up to which no restore has changed the history.
     unchanged: u64,
-    /// What the stream has told of, if it is open.
+    /// Revision that the watch has delivered, if it is open.
     position: Option<u64>,
     unread: Vec<Load>,
     read: Vec<(Load, Snapshot)>,
@@ -95,7 +95,7 @@ struct World {
 }
 
 impl World {
-    /// An empty store, two caches, and a stream that is open.
+    /// An empty store, two caches, and an open watch.
     fn new(engine: &Arc<dyn Engine>, limit: BacklogLimit) -> World {
         let (announced, progress) = signal::channel(Progress::default());
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -129,7 +129,7 @@ impl World {
         1 + self.history.len() as u64
     }
 
-    /// Whether the step can be taken, having taken it.
+    /// Takes a step. Returns whether it was possible.
     fn take(&mut self, step: Step) -> bool {
         match step {
             Step::Write(resource) => self.write(resource),
@@ -180,7 +180,7 @@ impl World {
                 }
                 self.history.truncate(self.history.len() - 2);
                 self.unchanged = self.unchanged.min(self.revision());
-                // What was told before is of another history.
+                // Events delivered before are of another history.
                 self.watching.clear();
             }
         }
@@ -222,7 +222,7 @@ impl World {
         true
     }
 
-    /// A resource as the store has it at a revision.
+    /// Objects of a resource in the model at a revision.
     fn state(&self, prefix: &str, revision: u64) -> BTreeMap<String, u64> {
         let mut state = BTreeMap::new();
         for event in self.history.iter().take_while(|event| event.revision.0 <= revision) {
@@ -246,7 +246,7 @@ impl World {
         snapshot.at(Revision(revision))
     }
 
-    /// Lists a resource and watches it from there, as a whole and one object of it.
+    /// Lists a resource and watches it from there: all objects, and one by name.
     fn watch(&mut self, resource: usize) -> bool {
         let cache = &self.caches[resource];
         if *cache.state.borrow() != State::Live {
@@ -265,7 +265,7 @@ impl World {
         true
     }
 
-    /// What must be true at every moment.
+    /// Checks the invariants.
     fn check(&mut self) {
         for cache in self.caches.iter().chain(&self.replaced) {
             let follows = cache.current.load().follows(*self.progress.borrow());
@@ -274,7 +274,7 @@ impl World {
                 assert!(snapshot.revision.0 <= self.revision(), "a list of the future");
                 assert!(snapshot.revision.0 >= self.position.unwrap(), "it is behind the stream");
             } else if snapshot.revision.0 > self.unchanged {
-                // It shows a history that is no more, and nobody is told otherwise.
+                // The cache shows a replaced history, and no progress is announced for it.
                 continue;
             }
             let shown: BTreeMap<String, u64> =
@@ -287,7 +287,7 @@ impl World {
         self.watching = watching;
     }
 
-    /// Reads a watcher to its end; whether it goes on.
+    /// Reads a watcher's events. Returns whether the watch goes on.
     fn follow(&self, watching: &mut Watching) -> bool {
         let Watching { watcher, resource, told, start } = watching;
         let ended = loop {
@@ -341,17 +341,17 @@ fn cache(
     Arc::new(Cache::new(resource, engine, root, progress, commands, troubles, damage))
 }
 
-/// What a future has to say now, if anything.
+/// Result of a future that is ready now.
 fn now<T>(future: impl Future<Output = T>) -> Option<T> {
-    // Without the runtime's limit on how much one task may do before it yields.
+    // Without tokio's cooperative budget.
     match pin!(tokio::task::unconstrained(future)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,
     }
 }
 
-/// Takes steps and looks at what became of it; whether the last step could be taken. What was before
-/// is looked at on the way to it.
+/// Takes steps and checks the result; returns whether the last step was possible. Prefixes of the steps were checked
+/// before.
 fn replay(engine: &Arc<dyn Engine>, steps: &[Step], limit: BacklogLimit) -> bool {
     let _said_if_it_fails = Steps(steps);
     let mut world = World::new(engine, limit);
@@ -360,7 +360,7 @@ fn replay(engine: &Arc<dyn Engine>, steps: &[Step], limit: BacklogLimit) -> bool
     taken
 }
 
-/// Says which steps led to a failure.
+/// Prints the steps when a test fails.
 struct Steps<'a>(&'a [Step]);
 
 impl Drop for Steps<'_> {
@@ -372,7 +372,7 @@ impl Drop for Steps<'_> {
 }
 
 fn engine() -> Arc<dyn Engine> {
-    // Nobody asks it: the model is the store.
+    // Not used: the model is the store.
     Arc::new(Embedded::memory(Options::default()).unwrap())
 }
 
@@ -385,7 +385,7 @@ async fn every_order_of_steps_keeps_the_promises() {
     let engine = engine();
     let both = [Read { newest: false }, Read { newest: false }];
     let live = [Answer { newest: false }, Answer { newest: false }];
-    // From the start, from caches that are live and watched, and from those that are loaded anew.
+    // From the start, from live and watched caches, and from caches that are reloaded.
     let cold: Vec<Step> = vec![Write(0)];
     let warm: Vec<Step> =
         [&[Write(0), Write(1)][..], &both, &live, &[Progress, Watch(0), Watch(1)]].concat();
@@ -433,7 +433,7 @@ async fn long_random_orders_keep_the_promises_and_end_well() {
             world.take(*step);
             world.check();
         }
-        // Left alone, everything is loaded and shown.
+        // Without further steps, everything is loaded and shown.
         world.take(Step::Open);
         while world.take(Step::Read { newest: false }) {}
         while world.take(Step::Answer { newest: false }) {}

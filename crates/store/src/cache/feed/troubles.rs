@@ -1,16 +1,16 @@
-//! What keeps the caches from following the engine, for health checks and for those who wait.
+//! Failures of the feed's watch and loads, for health checks and for reads that wait for a load.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What went wrong last and has not gone well since.
+/// The last failure of the watch and of each load that has not succeeded since.
 #[derive(Debug, Default)]
 pub(in super::super) struct Troubles(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     stream: Option<String>,
-    /// By the prefix of the resource.
+    /// By the resource's prefix.
     loads: BTreeMap<String, String>,
 }
 
@@ -19,7 +19,7 @@ impl Troubles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how the stream does; whether that is news.
+    /// Records the state of the watch. Returns whether it changed.
     pub fn stream(&self, trouble: Option<String>) -> bool {
         let known = &mut self.lock().stream;
         let news = *known != trouble;
@@ -27,7 +27,7 @@ impl Troubles {
         news
     }
 
-    /// Notes how the loading of a resource does; whether that is news.
+    /// Records the state of a resource's load. Returns whether it changed.
     pub fn load(&self, prefix: &str, trouble: Option<String>) -> bool {
         let loads = &mut self.lock().loads;
         match trouble {
@@ -40,18 +40,18 @@ impl Troubles {
         }
     }
 
-    /// What a resource's cache suffers from.
+    /// Failure that keeps a resource's cache from being current: of its load, or of the watch.
     pub fn of(&self, prefix: &str) -> Option<String> {
         let state = self.lock();
         state.loads.get(prefix).or(state.stream.as_ref()).cloned()
     }
 
-    /// What the stream suffers from.
+    /// Failure of the watch.
     pub fn of_stream(&self) -> Result<(), String> {
         self.lock().stream.clone().map_or(Ok(()), Err)
     }
 
-    /// What cannot be loaded, by name.
+    /// Failures of loads, with the resources' prefixes.
     pub fn of_loads(&self) -> Result<(), String> {
         let state = self.lock();
         let loads = state.loads.iter().map(|(prefix, trouble)| format!("{prefix}: {trouble}"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Span, labels_in};
 
-/// Most objects are never asked for any of this, and have none of it.
+/// Derived facts of one object. Most objects are never asked for any and have no `Derived`.
 #[derive(Default)]
 pub(super) struct Derived {
     /// Index of the labels, if they are many.
@@ -26,8 +26,8 @@ impl Derived {
         kevel_compute::filled(&self.labels, || LabelIndex::new(text()))
     }
 
-    /// Decodes without the lock: decoding is charged, and a charge may wait for a permit. Of readers that ask at the same
-    /// time each decodes, and the first result is kept, if the object is still the current one then.
+    /// Decodes without the lock: decoding is charged, and a charge may wait for a permit. Of concurrent readers each
+    /// decodes, and the first result is kept if the object is still current then.
     pub fn decoded<T: Send + Sync + 'static, E>(
         &self,
         decode: impl FnOnce() -> Result<T, E>,
@@ -45,7 +45,7 @@ impl Derived {
         if let Some(first) = find(&all) {
             return Ok(first);
         }
-        // Under the lock: facts that are pushed before the object is superseded are forgotten with it.
+        // Under the lock: a form that is pushed before the object is superseded is dropped with the others.
         if is_current() {
             all.push(decoded.clone());
         }
@@ -53,20 +53,20 @@ impl Derived {
     }
 
     pub fn forget_decoded(&self) {
-        // Dropped without the lock: they may be large.
+        // Dropped without the lock: the forms may be large.
         drop(std::mem::take(&mut *self.decoded.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
-/// Labels by key: where keys and values stand in their text, in order of the keys. Twice as large as the text at most,
-/// since a label has eight bytes at least.
+/// Labels in order of key, as positions in their text. At most twice as large as the text, since a label has at least
+/// eight bytes.
 #[derive(Debug)]
 pub(super) struct LabelIndex(Box<[(Span, Span)]>);
 
 impl LabelIndex {
     fn new(text: &str) -> Self {
         let span = |part: &str| Span {
-            // Parts of a text stand where they are addressed.
+            // A part's offset is the difference of the addresses.
             start: (part.as_ptr() as usize - text.as_ptr() as usize) as u32,
             len: part.len() as u32,
         };
@@ -77,7 +77,7 @@ impl LabelIndex {
             kevel_compute::charge(1);
             at(*span, text)
         };
-        // Encoders write them in order.
+        // Encoders write labels sorted.
         if !labels.is_sorted_by_key(|(key, _)| name(key)) {
             labels.sort_by(|(one, _), (other, _)| name(one).cmp(name(other)));
         }

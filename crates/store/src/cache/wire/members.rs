@@ -1,16 +1,16 @@
-//! The members of JSON objects as text: what is looked at is found, and nothing is decoded.
+//! Members of JSON objects as text, without decoding.
 
 /// The members of a JSON object, keys without quotes, values as text. Yields `None` and ends where the text is not
 /// JSON.
 pub(super) fn members(object: &[u8]) -> Option<Members<'_>> {
-    // Others end what they store with a line break.
+    // Some writers end the JSON with a line break.
     let inner = object.trim_ascii().strip_prefix(b"{")?.strip_suffix(b"}")?;
     Some(Members { rest: inner, spaced: false })
 }
 
 pub(super) struct Members<'t> {
     pub rest: &'t [u8],
-    /// Whether there is white space around the members so far.
+    /// Whether there was white space around a member so far.
     pub spaced: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'t> Iterator for Members<'t> {
 }
 
 impl<'t> Members<'t> {
-    /// The next member; nothing where there is only white space.
+    /// The next member; `Some(None)` if only white space is left.
     fn member(&mut self) -> Option<Option<(&'t [u8], &'t [u8])>> {
         let text = self.trimmed(self.rest);
         if text.is_empty() {
@@ -63,14 +63,14 @@ impl<'t> Members<'t> {
     }
 }
 
-/// Whether an object has white space around its members.
+/// Whether a JSON object has white space around its members.
 pub(super) fn is_spaced(object: &[u8]) -> Option<bool> {
     let mut members = members(object)?;
     members.by_ref().try_for_each(|member| member.map(drop))?;
     Some(members.spaced)
 }
 
-/// A text without the white space between its strings.
+/// JSON without the white space outside of strings.
 pub(super) fn compact(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -85,7 +85,7 @@ pub(super) fn compact(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The length of the string that a text begins with, quotes included.
+/// Length of the string that a text begins with, quotes included.
 pub(super) fn string_end(text: &[u8]) -> Option<usize> {
     if text.first() != Some(&b'"') {
         return None;
@@ -100,7 +100,7 @@ pub(super) fn string_end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of the value that a text begins with.
+/// Length of the value that a text begins with.
 pub(super) fn value_end(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'"' => string_end(text),

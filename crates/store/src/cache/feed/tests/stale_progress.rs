@@ -1,9 +1,9 @@
-//! Readers that took the stream's progress, and looked at the cache only later: in between the epoch may have ended, and
-//! the store may have gone on from a backup, so that the same revisions are of another history.
+//! Readers that took the watch's progress and read the cache only later: in between the epoch may have ended, and the
+//! store may have been restored from a backup, so that the same revisions are of another history.
 
 use super::*;
 
-/// The conclusion of a reader from progress that it took some time ago is true of the store as it is.
+/// Checks that a reader's conclusion from progress that it took earlier is true of the present store.
 fn check_stale(world: &World, taken: &[Progress]) {
     for cache in &world.caches {
         let shown = cache.current.load();
@@ -22,7 +22,7 @@ fn check_stale(world: &World, taken: &[Progress]) {
     }
 }
 
-/// Takes everything to its end: the stream is open, and all is loaded.
+/// Opens the watch, and completes all loads.
 fn settle(world: &mut World) {
     world.take(Step::Open);
     while world.take(Step::Read { newest: false }) {}
