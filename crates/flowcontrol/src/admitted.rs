@@ -1,4 +1,4 @@
-//! A request's seats, its place in a queue, or its refusal.
+//! Outcome of a request in priority and fairness: its seats, its place in a queue, or its rejection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,20 +13,20 @@ use crate::configuration::FlowSchema;
 use crate::observer::{ExecutionType, RejectReason};
 use crate::queue_set::Slot;
 
-/// What becomes of a request that comes to fairness.
+/// Outcome of [`crate::Controller::start`] for a request.
 #[derive(Debug)]
 #[must_use = "a request that is dropped gives back what it was given"]
 pub enum Started {
-    /// It may go on.
+    /// The request has its seats.
     Admitted(Admitted),
-    /// It must wait.
+    /// The request waits in a queue.
     Waiting(Waiting),
-    /// It must not go on.
+    /// The request is rejected (429).
     Rejected(Rejected),
 }
 
-/// The seats of a request that is executed. They are given back when this is dropped: after the
-/// answer, or, of a watch, when it has begun.
+/// Seats of an executing request. They are released when this is dropped: after the response, or, for a watch, after
+/// its initialization.
 #[derive(Debug)]
 #[must_use = "seats are given back when this is dropped"]
 pub struct Admitted {
@@ -35,32 +35,32 @@ pub struct Admitted {
     since: Instant,
 }
 
-/// A place in a queue: a future of the seats, or of a refusal when the time is over. It is given up
-/// when this is dropped.
+/// A place in a queue: a future of the seats, or of a rejection when the wait limit is reached. Dropping it gives the
+/// place up.
 #[derive(Debug)]
 #[must_use = "a place is given up when this is dropped"]
 pub struct Waiting {
-    /// Where it waits; not there any more when that is over.
+    /// The request in its priority level; `None` after the future has completed.
     place: Option<Place>,
     until: Instant,
-    /// Made when it is first polled.
+    /// Created at the first poll.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// A refusal.
+/// Rejection of a request.
 #[derive(Debug)]
 pub struct Rejected {
-    /// What the request was classified as.
+    /// FlowSchema of the request.
     pub flow_schema: Arc<FlowSchema>,
-    /// Why it is refused.
+    /// Reason of the rejection.
     pub reason: RejectReason,
-    /// The seconds after which its client should come again, for `Retry-After`.
+    /// Seconds for the response's `Retry-After`.
     pub retry_after: u64,
-    /// How long it has waited.
+    /// Time in the queue.
     pub waited: Duration,
 }
 
-/// A request in a priority level. Who has this has its slot.
+/// A request in a priority level. Owns its slot there.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub flow_schema: Arc<FlowSchema>,
@@ -80,12 +80,12 @@ impl Admitted {
         Admitted { place, waited, since }
     }
 
-    /// What the request was classified as.
+    /// FlowSchema of the request.
     pub fn flow_schema(&self) -> &Arc<FlowSchema> {
         &self.place.flow_schema
     }
 
-    /// How long it has waited.
+    /// Time in the queue.
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -106,7 +106,7 @@ impl Waiting {
         Waiting { place: Some(place), until, sleep: None }
     }
 
-    /// What the request was classified as; not known any more when it has been answered.
+    /// FlowSchema of the request; `None` after the future has completed.
     pub fn flow_schema(&self) -> Option<&Arc<FlowSchema>> {
         self.place.as_ref().map(|place| &place.flow_schema)
     }
@@ -133,7 +133,7 @@ impl Future for Waiting {
             return Poll::Pending;
         };
         let now = timer_now();
-        // It may have been dispatched since it was looked at.
+        // It may have been dispatched since it was polled.
         if !seated && place.flow_schema.level.leave(now, place.slot, RejectReason::TimeOut) {
             let Place { flow_schema, arrived, .. } = place;
             let reason = RejectReason::TimeOut;
@@ -151,7 +151,7 @@ impl Drop for Waiting {
         let now = timer_now();
         let reason = RejectReason::Cancelled;
         if !flow_schema.level.leave(now, slot, reason) {
-            // It was dispatched, and does not want it any more.
+            // It was dispatched already: release the seats.
             flow_schema.level.finish(now, slot);
             flow_schema.observer().rejected(reason);
         }

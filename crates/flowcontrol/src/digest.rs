@@ -1,39 +1,38 @@
-//! What fairness knows of a request.
+//! Attributes of a request, for priority and fairness (upstream: RequestDigest).
 
-/// Who asks for what, as the chain has read it.
+/// User and RequestInfo of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestDigest<'a> {
-    /// The user's name.
+    /// Name of the user.
     pub user: &'a str,
-    /// The groups that the user is in.
+    /// Groups of the user.
     pub groups: &'a [String],
-    /// Whether the path is that of a resource.
+    /// Whether this is a resource request.
     pub is_resource: bool,
-    /// `get`, `list`, ...; for plain paths the method in lower case.
+    /// `get`, `list`, ...; for non-resource requests the method in lower case.
     pub verb: &'a str,
     /// The path.
     pub path: &'a str,
     /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The version in the group.
+    /// The API version.
     pub version: &'a str,
-    /// The namespace; empty for the whole cluster.
+    /// The namespace; empty for cluster-scoped requests.
     pub namespace: &'a str,
     /// The resource, in the plural.
     pub resource: &'a str,
     /// The subresource; empty for none.
     pub subresource: &'a str,
-    /// The object; empty for a collection.
+    /// Name of the object; empty for a collection.
     pub name: &'a str,
 }
 
-/// How much of a request is kept for dumps: a request that waits must not hold more than 2 KiB,
-/// whatever its client sent.
+/// Maximum bytes kept of a request for dumps: a queued request must not hold more than 2 KiB, whatever its client sent.
 pub(crate) const MAX_DETAILS: usize = 1024;
 
 const FIELDS: usize = 9;
 
-/// A copy of what dumps show of a request, in one allocation. What does not fit is cut off.
+/// Copy of the attributes that dumps show of a request, in one allocation. Cut off at [`MAX_DETAILS`].
 #[derive(Debug)]
 pub(crate) struct RequestDetails {
     text: Box<str>,
@@ -63,7 +62,7 @@ impl RequestDetails {
         RequestDetails { text: text.into_boxed_str(), ends }
     }
 
-    /// The same, to be looked at; without groups.
+    /// The copied attributes, without groups.
     pub(crate) fn digest(&self) -> RequestDigest<'_> {
         let mut begin = 0;
         let mut fields = self.ends.iter().map(|&end| {

@@ -1,66 +1,65 @@
-//! How much work a request will be, by what it asks for.
+//! Estimates of a request's work, in seats and time (upstream: flowcontrol/request work estimators).
 //!
-//! A seat is what an ordinary request takes. How many a request takes beside that, and for how
-//! long, was measured on this server (`bench --bin servers`, `bench/RESULTS.md`), so that shares and
-//! limits mean to their users what they mean on the reference. In proportion to an ordinary request
-//! lists cost as much as the reference's do, so that their numbers are the same; an event of a watch
-//! costs less.
+//! One seat is the cost of an ordinary request. The additional cost of lists and writes was measured on this server
+//! (`bench --bin servers`, `bench/RESULTS.md`), so that shares and limits mean the same as on the reference. In
+//! proportion to an ordinary request lists cost as much as the reference's, so their numbers are the same; a watch
+//! event costs less.
 
 use std::time::Duration;
 
 use crate::seat_seconds::SeatSeconds;
 use crate::work_estimate::WorkEstimate;
 
-/// Every request takes a seat.
+/// Minimum seats of a request.
 const MINIMUM_SEATS: u32 = 1;
-/// The most seats of a list, by the size of what it reads.
+/// Maximum seats of a list, estimated by size.
 const MAXIMUM_LIST_SEATS: u32 = 100;
-/// The most seats of a list, where objects are counted.
+/// Maximum seats of a list, estimated by object count.
 const MAXIMUM_COUNTED_LIST_SEATS: u32 = 10;
-/// The most seats of a write.
+/// Maximum seats of a write.
 const MAXIMUM_MUTATING_SEATS: u32 = 10;
-/// One seat reads so many bytes. In a list they cost three times a GET ("list all, cached": 10250 µs
-/// for 15 MB, "get": 23 µs); the reference's cost two and a half of its GETs.
+/// Bytes per seat of a list. They cost three times a GET here ("list all, cached": 10250 µs for 15 MB, "get": 23 µs),
+/// and two and a half GETs on the reference.
 const BYTES_PER_SEAT: u64 = 100_000;
-/// A list from the cache is sent in pieces: it holds no more than that at a time.
+/// Maximum bytes that a list from the watch cache holds at a time, since it is sent in pieces.
 const CACHED_LIST_BYTES: u64 = 1_000_000;
-/// How large an object of unknown size is taken to be: the most that the store takes.
+/// Assumed size of an object of unknown size: the store's maximum.
 const MAXIMUM_OBJECT_BYTES: u64 = 1_500_000;
-/// One seat reads so many objects, where they are counted.
+/// Objects per seat of a list, estimated by count.
 const OBJECTS_PER_SEAT: u64 = 100;
-/// One seat tells so many watches of a change.
+/// Watches per seat that a write sends its event to.
 const WATCHES_PER_SEAT: u32 = 10;
-/// How long that takes: the reference's 5 ms, of which an event here takes 3.70 parts in 21.2
-/// ("watch, per event": µs of CPU).
+/// Duration of these seats: the reference's 5 ms, scaled by the CPU cost of an event, 3.70 µs here to 21.2 µs there
+/// ("watch, per event").
 const EVENT_DURATION: Duration = Duration::from_micros(900);
 
-/// Estimates work.
+/// Estimator of the work of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkEstimator {
-    /// The fewest seats.
+    /// Minimum seats.
     pub minimum_seats: u32,
-    /// The most seats of a list.
+    /// Maximum seats of a list.
     pub maximum_list_seats: u32,
-    /// The most seats of a write.
+    /// Maximum seats of a write.
     pub maximum_mutating_seats: u32,
-    /// What makes a list heavy.
+    /// Cost model of lists.
     pub list_cost: ListCost,
-    /// One seat tells so many watches of a change ...
+    /// Watches per seat that a write sends its event to.
     pub watches_per_seat: u32,
-    /// ... in this time.
+    /// Duration of these seats.
     pub event_duration: Duration,
 }
 
-/// What makes a list heavy.
+/// Cost model of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListCost {
-    /// The bytes that it holds at a time (`SizeBasedListCostEstimate`).
+    /// Bytes that a list holds at a time (`SizeBasedListCostEstimate`).
     Size,
-    /// The objects that it looks at.
+    /// Objects that a list reads.
     Count,
 }
 
-/// What kind of estimate a request wants.
+/// Kind of estimate, by verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkKind {
     /// [`WorkEstimator::list`]
@@ -71,16 +70,16 @@ pub enum WorkKind {
     Other,
 }
 
-/// What a list or a watch asks for.
+/// Options of a list or watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListRequest<'a> {
-    /// Whether it is a watch.
+    /// Whether the request is a watch.
     pub watch: bool,
-    /// Whether its options cannot be read: it is going to be refused.
+    /// Whether the options are invalid: the request is going to be rejected.
     pub invalid: bool,
-    /// Whether it is about one object: there is a `metadata.name`.
+    /// Whether the request is for a single object, by `metadata.name`.
     pub single: bool,
-    /// Whether it has a selector.
+    /// Whether there is a selector.
     pub selects: bool,
     /// `limit`; 0 is none.
     pub limit: i64,
@@ -88,18 +87,18 @@ pub struct ListRequest<'a> {
     pub resource_version: &'a str,
     /// `resourceVersionMatch`
     pub resource_version_match: &'a str,
-    /// Whether there is a `continue`.
+    /// Whether there is a `continue` token.
     pub continues: bool,
     /// Whether `sendInitialEvents` is true.
     pub send_initial_events: bool,
 }
 
-/// What is known of all objects of a resource.
+/// Statistics of a resource's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectStats {
-    /// How many there are.
+    /// Number of objects.
     pub count: u64,
-    /// How large one is, in bytes, on average; 0 if that is not known.
+    /// Average size of an object in bytes; 0 if unknown.
     pub average_bytes: u64,
 }
 
@@ -110,7 +109,7 @@ impl Default for WorkEstimator {
 }
 
 impl WorkEstimator {
-    /// The estimator with the numbers of this module.
+    /// An estimator with the constants of this module.
     pub const fn new(list_cost: ListCost) -> Self {
         WorkEstimator {
             minimum_seats: MINIMUM_SEATS,
@@ -125,14 +124,13 @@ impl WorkEstimator {
         }
     }
 
-    /// Estimates what is neither a list nor a write.
+    /// Estimates a request that is neither a list nor a write.
     pub fn other(&self) -> WorkEstimate {
         WorkEstimate::seats(self.minimum_seats)
     }
 
-    /// Estimates a list, or the state that a watch begins with. Of a resource that somebody else
-    /// serves nothing is known. `max_seats` is the priority level's
-    /// ([`crate::FlowSchema::max_seats`]).
+    /// Estimates a list, or the initial events of a watch. `stats` is `None` for a resource of another server.
+    /// `max_seats` is the priority level's ([`crate::FlowSchema::max_seats`]).
     pub fn list(
         &self,
         request: &ListRequest<'_>,
@@ -156,18 +154,17 @@ impl WorkEstimator {
         WorkEstimate::seats(seats)
     }
 
-    /// Estimates a write that so many watches see.
+    /// Estimates a write whose event goes to `watches` watches.
     pub fn mutation(&self, watches: usize, max_seats: u32) -> WorkEstimate {
         let most = bounded(max_seats, self.maximum_mutating_seats);
         let watches = u32::try_from(watches).unwrap_or(u32::MAX);
-        // A few are told by the way.
+        // A few events cost nothing extra.
         if watches < self.watches_per_seat {
             return WorkEstimate::seats(1);
         }
         let seats = watches.div_ceil(self.watches_per_seat.max(1));
         let work = SeatSeconds::of(seats, self.event_duration);
-        // A wide request keeps seats empty until there are enough for it: it is made longer
-        // instead.
+        // A wide request keeps seats empty until there are enough for it: it is made longer instead.
         let final_seats = seats.min(most);
         WorkEstimate {
             initial_seats: 1,
@@ -178,11 +175,11 @@ impl WorkEstimator {
 }
 
 impl WorkKind {
-    /// Of a request with this verb on a resource.
+    /// Kind of a request with this verb on a resource.
     pub fn of(verb: &str, resource: &str, subresource: &str) -> Self {
         match verb {
             "list" | "watch" => WorkKind::List,
-            // Nobody sees a token that is made.
+            // Creating a token causes no watch event.
             "create" if (resource, subresource) == ("serviceaccounts", "token") => WorkKind::Other,
             "create" | "update" | "patch" | "delete" => WorkKind::Mutation,
             _ => WorkKind::Other,
@@ -191,12 +188,12 @@ impl WorkKind {
 }
 
 impl ListRequest<'_> {
-    /// Whether a watch sends what there is, for it does not say since when.
+    /// Whether a watch begins with the present objects, for it has no resourceVersion.
     fn begins_with_state(&self) -> bool {
         matches!(self.resource_version, "" | "0")
     }
 
-    /// Whether the store is read, not the cache: a past state is asked for.
+    /// Whether the list reads from storage rather than from the watch cache: a past state is requested.
     fn is_from_storage(&self) -> bool {
         let past = !matches!(self.resource_version, "" | "0");
         match (self.watch, self.resource_version_match) {
@@ -206,7 +203,7 @@ impl ListRequest<'_> {
         }
     }
 
-    /// How many objects are sent at most.
+    /// Maximum number of objects in the response.
     fn limited(&self, count: u64) -> u64 {
         match u64::try_from(self.limit) {
             Ok(limit) if limit > 0 => limit.min(count),
@@ -240,7 +237,7 @@ fn seats_by_count(request: &ListRequest<'_>, stats: ObjectStats) -> u64 {
     objects.div_ceil(OBJECTS_PER_SEAT)
 }
 
-/// The most seats: the level's, if it says how many, but not more than the limit.
+/// Maximum seats: the level's, if it has one, but no more than `limit`.
 fn bounded(level: u32, limit: u32) -> u32 {
     if level == 0 { limit } else { level.min(limit) }
 }

@@ -1,4 +1,4 @@
-//! What a controller measures about itself, read when somebody asks.
+//! Gauges of a controller, computed when metrics are read.
 
 use kevel_clock::timer_now;
 
@@ -7,25 +7,23 @@ use crate::queue_set::{ESTIMATED_SERVICE_DURATION, QueueSet};
 use crate::seat_seconds::SeatSeconds;
 use crate::timing::TimingRatioHistogram;
 
-/// The gauges of all levels. In brackets stand the metrics, all of which begin with
-/// `apiserver_flowcontrol_`.
+/// Gauges of all levels. Parentheses name the metrics, all of which begin with `apiserver_flowcontrol_`.
 #[derive(Clone, Debug)]
 pub struct Gauges {
     /// The levels, by name.
     pub levels: Vec<LevelGauges>,
-    /// The part of its demand that each level gets that may (`seat_fair_frac`).
+    /// Fraction of its demand that each level gets, unless a bound limits it (`seat_fair_frac`).
     pub fair_fraction: f64,
-    /// How many requests may wait, and be executed: the denominators of
-    /// `read_vs_write_current_requests`.
+    /// Maximum number of queued requests: a denominator of `read_vs_write_current_requests`.
     pub max_waiting: u64,
-    /// The same of those that are executed.
+    /// Maximum number of executing requests: a denominator of `read_vs_write_current_requests`.
     pub max_executing: u64,
 }
 
-/// The gauges of a level.
+/// Gauges of a level.
 #[derive(Clone, Debug)]
 pub struct LevelGauges {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
     /// `nominal_limit_seats`, `lower_limit_seats`, `upper_limit_seats`, `current_limit_seats`
     pub limits: Limits,
@@ -36,11 +34,11 @@ pub struct LevelGauges {
     pub target: f64,
     /// `current_r`
     pub r: f64,
-    /// `dispatch_r` and `latest_s`, once somebody was dispatched from a queue.
+    /// `dispatch_r` and `latest_s`; `None` before the first dispatch from a queue.
     pub last_dispatch: Option<(f64, f64)>,
-    /// `next_s_bounds`, while somebody waits.
+    /// `next_s_bounds`; `None` without queued requests.
     pub next_s_bounds: Option<(f64, f64)>,
-    /// `next_discounted_s_bounds`, while somebody waits.
+    /// `next_discounted_s_bounds`; `None` without queued requests.
     pub next_discounted_s_bounds: Option<(f64, f64)>,
     /// `priority_level_request_utilization{phase="waiting"}`
     pub request_utilization_waiting: TimingRatioHistogram,
@@ -53,7 +51,7 @@ pub struct LevelGauges {
 }
 
 impl Controller {
-    /// Reads the gauges.
+    /// Computes the gauges.
     pub fn gauges(&self) -> Gauges {
         let now = timer_now();
         let (mut max_waiting, mut max_executing) = (0, 0);
@@ -97,7 +95,7 @@ fn level_gauges(
     }
 }
 
-/// The least and the most.
+/// Minimum and maximum.
 fn bounds(all: impl Iterator<Item = SeatSeconds> + Clone) -> Option<(f64, f64)> {
     let (least, most) = (all.clone().min()?, all.max()?);
     Some((least.to_f64(), most.to_f64()))

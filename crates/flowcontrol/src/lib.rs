@@ -1,9 +1,9 @@
-//! Priority and fairness, without HTTP: who is served now, who waits, and who is refused.
+//! API Priority and Fairness, without HTTP: decides which requests are executed now, queued or rejected.
 //!
-//! A request is classified by the first [`FlowSchema`] that it matches, which leads to a priority
-//! level. Each level has seats; a request takes as many as it is work, or waits in one of the
-//! level's queues, which are served in turn, so that one who asks a lot waits for itself.
-//! [`Controller`] is where to begin; `ARCHITECTURE.md` says how it is built.
+//! A request is classified by the first [`FlowSchema`] that it matches, which refers to a priority level. Each level
+//! has seats; a request takes as many as its estimated work, or waits in one of the level's queues, which are served in
+//! turn, so that a flow with many requests delays mainly itself. [`Controller`] is the entry point; `ARCHITECTURE.md`
+//! describes the design.
 
 mod admitted;
 pub mod bootstrap;
@@ -42,7 +42,7 @@ pub use timing::TimingRatioHistogram;
 pub use watch_tracker::{WatchRegistration, WatchTracker};
 pub use work_estimate::WorkEstimate;
 
-/// The name of the level that has no limits, and of the schema that leads there.
+/// Name of the exempt level and of its schema.
 pub const EXEMPT: &str = "exempt";
-/// The name of the level of last resort, and of the schema that leads there.
+/// Name of the catch-all level and of its schema.
 pub const CATCH_ALL: &str = "catch-all";

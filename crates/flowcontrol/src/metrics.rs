@@ -1,31 +1,31 @@
-//! The metrics by their names, labels and buckets: what is to be registered.
+//! Metrics of priority and fairness: names, labels and buckets, for registration.
 //!
-//! All names begin with `apiserver_flowcontrol_`. [`crate::FlowObserver`] and [`crate::Gauges`] say
-//! which of their parts is which metric. Those that the reference hides for their age are left out.
+//! All names begin with `apiserver_flowcontrol_`. [`crate::FlowObserver`] and [`crate::Gauges`] name the metric of each
+//! of their parts. Metrics that the reference hides as deprecated are left out.
 
-/// A metric.
+/// Description of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it tells.
+    /// Help text.
     pub help: &'static str,
-    /// The names of its labels.
+    /// Names of the labels.
     pub labels: &'static [&'static str],
-    /// What it is.
+    /// Type.
     pub kind: Kind,
 }
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A number that only grows.
+    /// Counter.
     Counter,
-    /// A number.
+    /// Gauge.
     Gauge,
-    /// A distribution, with these bounds.
+    /// Histogram with these bucket bounds.
     Histogram(&'static [f64]),
-    /// A distribution over time ([`crate::TimingRatioHistogram`]), with these bounds.
+    /// Time-weighted histogram ([`crate::TimingRatioHistogram`]) with these bucket bounds.
     TimingHistogram(&'static [f64]),
 }
 
@@ -44,7 +44,7 @@ pub(crate) const SEAT_UTILIZATION: &[f64] =
 /// Bounds of `demand_seats`.
 pub(crate) const DEMAND_SEATS_BOUNDS: &[f64] =
     &[0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0];
-/// Bounds of `read_vs_write_current_requests`, whose ratios are counted by who receives requests.
+/// Bounds of `read_vs_write_current_requests`, which the HTTP filter observes.
 pub const READ_VS_WRITE: &[f64] =
     &[0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
 
@@ -78,33 +78,33 @@ const fn timing(
     Metric { name, help, labels, kind: Kind::TimingHistogram(bounds) }
 }
 
-/// Requests that were refused.
+/// Rejected requests.
 pub const REJECTED_REQUESTS_TOTAL: Metric = counter(
     "apiserver_flowcontrol_rejected_requests_total",
     &["priority_level", "flow_schema", "reason"],
     "[BETA] Requests that were refused.",
 );
-/// Requests that were executed.
+/// Dispatched requests.
 pub const DISPATCHED_REQUESTS_TOTAL: Metric = counter(
     "apiserver_flowcontrol_dispatched_requests_total",
     FLOW,
     "[BETA] Requests that were executed.",
 );
-/// Seats in use by seats, each nanosecond.
+/// Ratio of seats in use to seats, weighted by time.
 pub const PRIORITY_LEVEL_SEAT_UTILIZATION: Metric = timing(
     "apiserver_flowcontrol_priority_level_seat_utilization",
     &["phase", "priority_level"],
     SEAT_UTILIZATION,
     "[ALPHA] EXPERIMENTAL: Seats in use by seats, each nanosecond.",
 );
-/// Requests by how many could wait or be executed, each nanosecond.
+/// Ratio of requests to the maximum number queued or executing, weighted by time.
 pub const PRIORITY_LEVEL_REQUEST_UTILIZATION: Metric = timing(
     "apiserver_flowcontrol_priority_level_request_utilization",
     &["phase", "priority_level"],
     REQUEST_UTILIZATION,
     "[ALPHA] EXPERIMENTAL: Requests by how many could wait or be executed, each nanosecond.",
 );
-/// Requests that read or write by how many could, each nanosecond.
+/// Ratio of read-only or mutating requests to the maximum, weighted by time.
 pub const READ_VS_WRITE_CURRENT_REQUESTS: Metric = timing(
     "apiserver_flowcontrol_read_vs_write_current_requests",
     &["phase", "request_kind"],
@@ -117,161 +117,161 @@ pub const CURRENT_R: Metric =
 /// R at the last dispatch.
 pub const DISPATCH_R: Metric =
     gauge("apiserver_flowcontrol_dispatch_r", LEVEL, "[ALPHA] R at the last dispatch.");
-/// The start of the request that was dispatched last, in virtual time.
+/// Virtual start time (S) of the last dispatched request.
 pub const LATEST_S: Metric = gauge(
     "apiserver_flowcontrol_latest_s",
     LEVEL,
     "[ALPHA] The start of the request that was dispatched last, in virtual time.",
 );
-/// The least and the most start of a queue's oldest request, in virtual time.
+/// Minimum and maximum virtual start time (S) of the queues' oldest requests.
 pub const NEXT_S_BOUNDS: Metric = gauge(
     "apiserver_flowcontrol_next_s_bounds",
     &["priority_level", "bound"],
     "[ALPHA] The least and the most start of a queue's oldest request, in virtual time.",
 );
-/// The same without the work under way.
+/// Minimum and maximum virtual start time (S) of the queues' oldest requests, less the work under way.
 pub const NEXT_DISCOUNTED_S_BOUNDS: Metric = gauge(
     "apiserver_flowcontrol_next_discounted_s_bounds",
     &["priority_level", "bound"],
     "[ALPHA] The same without the work under way.",
 );
-/// Requests that wait.
+/// Queued requests.
 pub const CURRENT_INQUEUE_REQUESTS: Metric =
     gauge("apiserver_flowcontrol_current_inqueue_requests", FLOW, "[BETA] Requests that wait.");
-/// Seats of requests that wait.
+/// Seats of queued requests.
 pub const CURRENT_INQUEUE_SEATS: Metric = gauge(
     "apiserver_flowcontrol_current_inqueue_seats",
     FLOW,
     "[ALPHA] Seats of requests that wait.",
 );
-/// Length of a queue as a request sees it that has come to it.
+/// Queue length after a request was enqueued.
 pub const REQUEST_QUEUE_LENGTH_AFTER_ENQUEUE: Metric = histogram(
     "apiserver_flowcontrol_request_queue_length_after_enqueue",
     FLOW,
     QUEUE_LENGTHS,
     "[ALPHA] Length of a queue as a request sees it that has come to it.",
 );
-/// Requests that are executed; watches while they begin.
+/// Executing requests; watches only during initialization.
 pub const CURRENT_EXECUTING_REQUESTS: Metric = gauge(
     "apiserver_flowcontrol_current_executing_requests",
     FLOW,
     "[BETA] Requests that are executed; watches while they begin.",
 );
-/// Seats of requests that are executed; of watches while they begin.
+/// Seats of executing requests; of watches only during initialization.
 pub const CURRENT_EXECUTING_SEATS: Metric = gauge(
     "apiserver_flowcontrol_current_executing_seats",
     FLOW,
     "[BETA] Seats of requests that are executed; of watches while they begin.",
 );
-/// Time that a request has waited.
+/// Time of a request in the queue.
 pub const REQUEST_WAIT_DURATION_SECONDS: Metric = histogram(
     "apiserver_flowcontrol_request_wait_duration_seconds",
     &["priority_level", "flow_schema", "execute"],
     SECONDS,
     "[BETA] Time that a request has waited.",
 );
-/// Time that a request was executed; a watch until it began.
+/// Execution time of a request; of a watch, its initialization.
 pub const REQUEST_EXECUTION_SECONDS: Metric = histogram(
     "apiserver_flowcontrol_request_execution_seconds",
     &["priority_level", "flow_schema", "type"],
     SECONDS,
     "[ALPHA] Time that a request was executed; a watch until it began.",
 );
-/// Watches that see a write.
+/// Number of watches that a write sends events to.
 pub const WATCH_COUNT_SAMPLES: Metric = histogram(
     "apiserver_flowcontrol_watch_count_samples",
     FLOW,
     WATCHES,
     "[ALPHA] Watches that see a write.",
 );
-/// How often R was set back, which it never is.
+/// Number of resets of R, which never happen here.
 pub const EPOCH_ADVANCE_TOTAL: Metric = counter(
     "apiserver_flowcontrol_epoch_advance_total",
     &["priority_level", "success"],
     "[ALPHA] How often R was set back, which it never is.",
 );
-/// The most seats that a request was thought to need.
+/// Estimated maximum seats of a request.
 pub const WORK_ESTIMATED_SEATS: Metric = histogram(
     "apiserver_flowcontrol_work_estimated_seats",
     FLOW,
     SEATS,
     "[ALPHA] The most seats that a request was thought to need.",
 );
-/// How often the next request wanted more seats than were free.
+/// Number of times that the next request needed more seats than were free.
 pub const REQUEST_DISPATCH_NO_ACCOMMODATION_TOTAL: Metric = counter(
     "apiserver_flowcontrol_request_dispatch_no_accommodation_total",
     FLOW,
     "[ALPHA] How often the next request wanted more seats than were free.",
 );
-/// Seats of a priority level by its shares.
+/// Nominal seats of a priority level.
 pub const NOMINAL_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_nominal_limit_seats",
     LEVEL,
     "[BETA] Seats of a priority level by its shares.",
 );
-/// Seats of a priority level that has lent all it may.
+/// Lower limit of a priority level's seats: with the maximum lent.
 pub const LOWER_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_lower_limit_seats",
     LEVEL,
     "[ALPHA] Seats of a priority level that has lent all it may.",
 );
-/// Seats of a priority level that has borrowed all it may.
+/// Upper limit of a priority level's seats: with the maximum borrowed.
 pub const UPPER_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_upper_limit_seats",
     LEVEL,
     "[ALPHA] Seats of a priority level that has borrowed all it may.",
 );
-/// Seats that could be used by those that there are, each nanosecond.
+/// Seat demand (seats in use and queued), weighted by time.
 pub const DEMAND_SEATS: Metric = timing(
     "apiserver_flowcontrol_demand_seats",
     LEVEL,
     DEMAND_SEATS_BOUNDS,
     "[ALPHA] EXPERIMENTAL: Seats that could be used by those that there are, each nanosecond.",
 );
-/// The most seats that could be used in the last period.
+/// Maximum seat demand in the last period.
 pub const DEMAND_SEATS_HIGH_WATERMARK: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_high_watermark",
     LEVEL,
     "[ALPHA] The most seats that could be used in the last period.",
 );
-/// The average of them, by time.
+/// Time-weighted average seat demand in the last period.
 pub const DEMAND_SEATS_AVERAGE: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_average",
     LEVEL,
     "[ALPHA] The average of them, by time.",
 );
-/// Their standard deviation, by time.
+/// Time-weighted standard deviation of the seat demand in the last period.
 pub const DEMAND_SEATS_STDEV: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_stdev",
     LEVEL,
     "[ALPHA] Their standard deviation, by time.",
 );
-/// The seats that are expected to be of use.
+/// Smoothed seat demand.
 pub const DEMAND_SEATS_SMOOTHED: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_smoothed",
     LEVEL,
     "[ALPHA] The seats that are expected to be of use.",
 );
-/// The seats that a priority level should have.
+/// Target seats of a priority level.
 pub const TARGET_SEATS: Metric = gauge(
     "apiserver_flowcontrol_target_seats",
     LEVEL,
     "[ALPHA] The seats that a priority level should have.",
 );
-/// The part of its target that each priority level gets that may.
+/// Fraction of its target that each priority level gets, unless a bound limits it.
 pub const SEAT_FAIR_FRAC: Metric = gauge(
     "apiserver_flowcontrol_seat_fair_frac",
     &[],
     "[ALPHA] The part of its target that each priority level gets that may.",
 );
-/// Seats of a priority level now.
+/// Present seats of a priority level.
 pub const CURRENT_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_current_limit_seats",
     LEVEL,
     "[ALPHA] Seats of a priority level now.",
 );
 
-/// All of them.
+/// All metrics.
 pub const METRICS: &[Metric] = &[
     REJECTED_REQUESTS_TOTAL,
     DISPATCHED_REQUESTS_TOTAL,

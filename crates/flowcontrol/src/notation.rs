@@ -1,4 +1,4 @@
-//! Objects as text, for tests.
+//! Text notation of FlowSchemas and PriorityLevelConfigurations, for tests.
 //!
 //! ```text
 //! level NAME exempt|reject|queue shares=N lendable=N [borrowing=N] [queues=N hand=N length=N]
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use kevel_api::value::{Map, Value};
 
-/// Objects that a text describes: priority levels and flow schemas. Each has its name as a UID.
+/// Parses a text into PriorityLevelConfigurations and FlowSchemas. Each has its name as UID.
 pub(crate) fn parse(text: &str) -> (Vec<Value>, Vec<Value>) {
     let (mut levels, mut schemas) = (Vec::new(), Vec::new());
     let lines =
@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str) -> (Vec<Value>, Vec<Value>) {
     (levels, schemas)
 }
 
-/// The text of objects.
+/// Prints objects as text.
 pub(crate) fn print<'a>(objects: impl IntoIterator<Item = &'a Value>) -> String {
     let mut text = String::new();
     for object in objects {

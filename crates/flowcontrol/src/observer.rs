@@ -1,19 +1,19 @@
-//! Who is told what becomes of requests: metrics.
+//! Observers of requests, for metrics.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a request is refused.
+/// Reason of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectReason {
-    /// All seats are taken, and so are all places in its queue.
+    /// All seats are in use, and the request's queue is full.
     QueueFull,
-    /// All seats are taken, and its priority level has no queues.
+    /// All seats are in use, and the priority level has no queues.
     ConcurrencyLimit,
-    /// It has waited for as long as it may.
+    /// The request reached its wait limit.
     TimeOut,
-    /// Its client went away while it waited.
+    /// The client went away while the request was queued.
     Cancelled,
 }
 
@@ -35,17 +35,17 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// How long a request's execution lasts, by what is asked for.
+/// Execution type of a request, which determines the end of its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExecutionType {
-    /// Until it is answered.
+    /// Ends with the response.
     Regular,
-    /// Until it has begun.
+    /// Ends with the initialization of the watch.
     Watch,
 }
 
 impl ExecutionType {
-    /// Of a request with this verb.
+    /// Execution type of a request with this verb.
     pub fn of_verb(verb: &str) -> Self {
         match verb {
             "watch" => ExecutionType::Watch,
@@ -62,52 +62,49 @@ impl ExecutionType {
     }
 }
 
-/// Gives each flow schema who is told about its requests.
+/// Source of the observers of flow schemas.
 pub trait Observer: Send + Sync {
-    /// Is asked for each flow schema when a configuration is compiled, not for each request.
+    /// Returns the observer of a flow schema; called when a configuration is compiled, not for each request.
     fn flow(&self, priority_level: &str, flow_schema: &str) -> Arc<dyn FlowObserver>;
 }
 
-/// Is told about the requests of one flow schema in one priority level.
+/// Observer of the requests of one flow schema in one priority level.
 ///
-/// Some of it is told while the level is locked: an observer adds to counters, and does not call
-/// back. In brackets stand the metrics, all of which begin with `apiserver_flowcontrol_`.
+/// Some methods are called while the level is locked: an observer adds to counters, and does not call back. Parentheses
+/// name the metrics, all of which begin with `apiserver_flowcontrol_`.
 pub trait FlowObserver: Send + Sync {
-    /// A request is refused (`rejected_requests_total`).
+    /// A request is rejected (`rejected_requests_total`).
     fn rejected(&self, _reason: RejectReason) {}
 
-    /// A request is executed (`dispatched_requests_total`).
+    /// A request is dispatched (`dispatched_requests_total`).
     fn dispatched(&self) {}
 
-    /// So many more, or less, wait (`current_inqueue_requests`, `current_inqueue_seats`).
+    /// Change of the queued requests and their seats (`current_inqueue_requests`, `current_inqueue_seats`).
     fn in_queue(&self, _requests: i64, _seats: i64) {}
 
-    /// So many more, or less, are executed (`current_executing_requests`;
-    /// `current_executing_seats`).
+    /// Change of the executing requests and their seats (`current_executing_requests`, `current_executing_seats`).
     fn executing(&self, _requests: i64, _seats: i64) {}
 
-    /// A request has come into a queue which has this length now
-    /// (`request_queue_length_after_enqueue`).
+    /// A request was enqueued; the queue has this length now (`request_queue_length_after_enqueue`).
     fn queue_length(&self, _length: usize) {}
 
-    /// A request that is not exempt has waited for so long, if only for no time
-    /// (`request_wait_duration_seconds`).
+    /// Queue time of a request that is not exempt, also if zero (`request_wait_duration_seconds`).
     fn waited(&self, _executed: bool, _time: Duration) {}
 
-    /// A request was executed for so long (`request_execution_seconds`).
+    /// Execution time of a request (`request_execution_seconds`).
     fn executed(&self, _kind: ExecutionType, _time: Duration) {}
 
-    /// The next request wants more seats than are free (`request_dispatch_no_accommodation_total`).
+    /// The next request needs more seats than are free (`request_dispatch_no_accommodation_total`).
     fn no_accommodation(&self) {}
 
-    /// A request is thought to need so many seats (`work_estimated_seats`).
+    /// Estimated seats of a request (`work_estimated_seats`).
     fn estimated_seats(&self, _seats: u32) {}
 
-    /// A mutation is seen by so many watches (`watch_count_samples`). Whoever estimates tells it.
+    /// Number of watches that a mutation sends events to (`watch_count_samples`). Called by the estimating filter.
     fn watch_count(&self, _watches: usize) {}
 }
 
-/// Nobody is told.
+/// Observer that does nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unobserved;
 

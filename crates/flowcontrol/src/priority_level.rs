@@ -1,4 +1,4 @@
-//! A priority level at work: its queues behind one mutex.
+//! A priority level at run time: its queue set behind one mutex.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
@@ -16,7 +16,7 @@ use crate::retry_after::DroppedRequests;
 use crate::timing::Moments;
 use crate::work_estimate::WorkEstimate;
 
-/// A priority level.
+/// A priority level (upstream: priorityLevelState).
 pub struct PriorityLevel {
     name: Box<str>,
     exempt: bool,
@@ -28,17 +28,17 @@ pub struct PriorityLevel {
 
 struct LevelState {
     queues: QueueSet,
-    /// It is not wanted any more, and drains.
+    /// Whether the level was removed and drains.
     quiescing: bool,
-    /// It is forgotten: whoever comes still must classify again.
+    /// Whether the level is out of use: requests that still arrive must be classified again.
     retired: bool,
-    /// The controller was told that it has drained.
+    /// Whether the controller was told that the level has drained.
     reported: bool,
-    /// When the controller will look at it.
+    /// Time at which the controller will call `tick`.
     alarm: Option<Instant>,
 }
 
-/// Tells the controller that there is something to do.
+/// Wakes the controller.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     pub notify: Notify,
@@ -46,7 +46,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Whether a level has drained since this was asked last.
+    /// Whether a level has drained since the last call.
     pub(crate) fn take_reap(&self) -> bool {
         self.reap.swap(false, AcqRel)
     }
@@ -84,7 +84,7 @@ impl PriorityLevel {
         self.exempt
     }
 
-    /// A request arrives; nothing is said if the level has retired.
+    /// Adds a request; `None` if the level has retired.
     pub(crate) fn arrive(
         &self,
         now: Instant,
@@ -99,17 +99,17 @@ impl PriorityLevel {
         })
     }
 
-    /// A request gives back its seats.
+    /// Releases the seats of a request.
     pub(crate) fn finish(&self, now: Instant, slot: Slot) {
         self.with(|state| state.queues.finish(now, slot));
     }
 
-    /// A request does not wait any longer; whether it still did.
+    /// Ends the wait of a request. Returns whether it was still queued.
     pub(crate) fn leave(&self, now: Instant, slot: Slot, reason: RejectReason) -> bool {
         self.with(|state| state.queues.leave(now, slot, reason))
     }
 
-    /// Since when a request has its seats; it is woken when it has.
+    /// Time since which a request has its seats; otherwise `waker` is woken at its dispatch.
     pub(crate) fn poll(&self, slot: Slot, waker: &Waker) -> Option<Instant> {
         self.with(|state| state.queues.poll(slot, waker))
     }
@@ -126,22 +126,22 @@ impl PriorityLevel {
         self.with(|state| state.queues.set_limit(now, limit, denominator));
     }
 
-    /// The demand for seats since this was asked last.
+    /// Seat demand since the last call.
     pub(crate) fn take_demand(&self, now: Instant) -> Moments {
         self.with(|state| state.queues.take_demand(now))
     }
 
-    /// It is wanted, or is to drain. One that has drained already says so.
+    /// Sets whether the level drains. A level that has drained already signals it.
     pub(crate) fn set_quiescing(&self, quiescing: bool) {
         self.with(|state| state.quiescing = quiescing);
     }
 
-    /// Whether nobody waits or is executed.
+    /// Whether the level has no queued or executing requests.
     pub(crate) fn is_idle(&self) -> bool {
         self.with(|state| state.queues.is_idle())
     }
 
-    /// Takes in no more requests, if there are none; whether that is so.
+    /// Retires the level if it is idle. Returns whether it did.
     pub(crate) fn retire(&self) -> bool {
         self.with(|state| {
             state.retired = state.queues.is_idle();
@@ -152,7 +152,7 @@ impl PriorityLevel {
         })
     }
 
-    /// Gives back seats that have lingered, and says when to come again.
+    /// Releases lingering seats that are due. Returns the time of the next call.
     pub(crate) fn tick(&self, now: Instant) -> Option<Instant> {
         self.with(|state| {
             state.queues.tick(now);
@@ -161,13 +161,13 @@ impl PriorityLevel {
         })
     }
 
-    /// Counts a refused request, and says how many seconds its client should wait.
+    /// Counts a rejected request. Returns the seconds for its `Retry-After`.
     pub(crate) fn record_dropped(&self, now: Instant) -> u64 {
         let second = now.saturating_duration_since(self.began).as_secs();
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).record(second)
     }
 
-    /// Looks at the queues, and whether the level is quiescing.
+    /// Calls `read` with the queue set and whether the level is quiescing.
     pub(crate) fn read<T>(&self, now: Instant, read: impl FnOnce(&QueueSet, bool) -> T) -> T {
         self.with(|state| {
             state.queues.tick(now);
@@ -203,7 +203,7 @@ impl LevelState {
         !std::mem::replace(&mut self.reported, drained) && drained
     }
 
-    /// Whether the controller must look at this earlier than it would.
+    /// Whether the controller must call `tick` earlier than planned.
     fn is_alarm_new(&mut self) -> bool {
         let alarm = self.queues.alarm();
         let new = alarm.is_some_and(|at| self.alarm.is_none_or(|known| at < known));

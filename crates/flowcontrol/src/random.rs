@@ -1,4 +1,4 @@
-//! Numbers for tests that look random, and are the same each time.
+//! Deterministic pseudo-random numbers for tests.
 
 /// A generator (SplitMix64).
 #[derive(Debug)]

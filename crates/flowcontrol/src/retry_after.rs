@@ -1,23 +1,23 @@
-//! When refused clients should come again: later, while many are refused.
+//! `Retry-After` of rejected requests, which grows while many are rejected (upstream: droppedRequestsTracker).
 
 use std::collections::VecDeque;
 
-/// The longest that a client is asked to stay away, in seconds.
+/// Maximum `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u64 = 32;
-/// A server that refuses that many in a second is overloaded: it is asked for more patience.
+/// Rejections per second from which the server counts as overloaded.
 const MANY_PER_SECOND: u64 = 3;
 
-/// The requests of a priority level that were refused lately.
+/// Recent rejections of a priority level.
 ///
-/// The time to wait is doubled where at least three a second were refused for as long as it is, and
-/// goes down by a second where it was less than one: additive decrease, multiplicative increase.
+/// `Retry-After` is doubled after at least three rejections a second over that many seconds, and reduced by a second
+/// after less than one: multiplicative increase, additive decrease.
 #[derive(Debug)]
 pub(crate) struct DroppedRequests {
     retry_after: u64,
     raised: Option<u64>,
-    /// The second that goes on, and how many were refused in it.
+    /// The present second, and its number of rejections.
     current: (u64, u64),
-    /// Seconds before, and the same.
+    /// Earlier seconds, with their numbers of rejections.
     history: VecDeque<(u64, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Default for DroppedRequests {
 }
 
 impl DroppedRequests {
-    /// A request is refused in this second; the answer is how many seconds its client should wait.
+    /// Counts a rejection in this second. Returns the seconds for its `Retry-After`.
     pub(crate) fn record(&mut self, second: u64) -> u64 {
         if second <= self.current.0 && self.current.1 > 0 {
             self.current.1 += 1;
@@ -61,7 +61,7 @@ impl DroppedRequests {
 mod tests {
     use super::*;
 
-    /// The seconds asked for at the end of each second in which so many are refused.
+    /// `Retry-After` at the end of each second with so many rejections.
     fn run(drops: impl IntoIterator<Item = (u64, u64)>) -> Vec<u64> {
         let mut dropped = DroppedRequests::default();
         let of = |(second, count)| (0..count).map(|_| dropped.record(second)).last().unwrap_or(0);

@@ -4,25 +4,25 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 
-/// An amount of work, or a reading of the progress meter R, to the nanosecond. 128 bits do not run
-/// over in the life of a server: there are no epochs.
+/// An amount of work, or a value of the progress meter R, in nanoseconds. 128 bits do not overflow in the life of a
+/// server, so there are no epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeatSeconds(i128);
 
 const PER_SECOND: i128 = 1_000_000_000;
-/// What is shown: eight decimals.
+/// Displayed precision: eight decimals.
 const PER_SHOWN: i128 = 10;
 
 impl SeatSeconds {
-    /// None.
+    /// No work.
     pub const ZERO: SeatSeconds = SeatSeconds(0);
 
-    /// So many seats for so long.
+    /// Work of `seats` for `time`.
     pub fn of(seats: u32, time: Duration) -> Self {
         SeatSeconds(i128::from(seats) * nanos(time))
     }
 
-    /// What each of `queues` got of `seats` in that time. No queues get nothing.
+    /// Share of each of `queues` in the service of `seats` for `time`. Zero without queues.
     pub(crate) fn share(seats: u32, queues: u32, time: Duration) -> Self {
         match queues {
             0 => SeatSeconds::ZERO,
@@ -30,13 +30,13 @@ impl SeatSeconds {
         }
     }
 
-    /// How long so many seats take for it.
+    /// Time that `seats` seats need for this work.
     pub fn duration_per_seat(self, seats: u32) -> Duration {
         let nanos = self.0.max(0) / i128::from(seats.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// As a number of seat-seconds.
+    /// Number of seat-seconds.
     #[allow(clippy::cast_precision_loss)] // It is for a gauge.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / PER_SECOND as f64
@@ -76,7 +76,7 @@ impl SubAssign for SeatSeconds {
     }
 }
 
-/// As dumps have it: `12.00300000ss`.
+/// Format of the dumps: `12.00300000ss`.
 impl fmt::Display for SeatSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.0.max(0) / PER_SHOWN;

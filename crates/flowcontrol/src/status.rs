@@ -8,12 +8,12 @@ use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use tokio::time::Instant;
 
-/// Who writes conditions, in `managedFields`.
+/// Field manager of the conditions.
 pub const FIELD_MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 const DANGLING: &str = "Dangling";
 
-/// A condition that a FlowSchema should have, and does not.
+/// A FlowSchema's condition that differs from the stored one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusUpdate {
     /// The FlowSchema's name.
@@ -23,7 +23,7 @@ pub struct StatusUpdate {
 }
 
 impl StatusUpdate {
-    /// What is to be applied to the FlowSchema's `status`, by [`FIELD_MANAGER`] and with force.
+    /// Object to server-side apply to the FlowSchema's `status`, by [`FIELD_MANAGER`] and with force.
     pub fn apply_configuration(&self) -> Value {
         let conditions = Value::List([self.condition.clone()].into_iter().collect());
         let status = Map::from_iter([("conditions", conditions)]);
@@ -37,7 +37,7 @@ impl StatusUpdate {
     }
 }
 
-/// What a FlowSchema's status should say, if it does not; `found` is whether there is its level.
+/// Needed change of a FlowSchema's `Dangling` condition; `found` is whether its priority level exists.
 pub fn dangling(flow_schema: &Value, found: bool, now: Time) -> Option<StatusUpdate> {
     let level = flow_schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
     let references = format!(
@@ -69,18 +69,17 @@ pub fn dangling(flow_schema: &Value, found: bool, now: Time) -> Option<StatusUpd
     Some(StatusUpdate { flow_schema: name, condition: condition.into() })
 }
 
-/// The updates of the last minute, so that servers that do not agree do not write without end.
+/// Status updates of the last minute, so that servers that disagree do not write endlessly.
 #[derive(Debug, Default)]
 pub struct RecentUpdates(VecDeque<(Instant, String)>);
 
 impl RecentUpdates {
-    /// How far back updates count.
+    /// Time during which updates count.
     const WINDOW: Duration = Duration::from_secs(60);
-    /// So many updates of a FlowSchema are made in that time.
+    /// Maximum updates of a FlowSchema in that time.
     const MOST: usize = 6;
 
-    /// Whether a FlowSchema may be updated now, which then counts. Who may not should try again in
-    /// 30 to 75 s.
+    /// Whether a FlowSchema may be updated now; an allowed update is counted. If not, try again in 30 to 75 s.
     pub fn allow(&mut self, flow_schema: &str, now: Instant) -> bool {
         let is_old = |at: &Instant| now.saturating_duration_since(*at) > RecentUpdates::WINDOW;
         while self.0.front().is_some_and(|(at, _)| is_old(at)) {

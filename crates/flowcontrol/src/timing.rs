@@ -1,27 +1,26 @@
-//! Numbers over time: averages, deviations, and how long a ratio was how large.
+//! Time-weighted statistics: averages, deviations, and histograms of ratios.
 
 use std::time::Duration;
 
-/// A time-weighted histogram of a ratio: of each nanosecond it is counted how large the ratio was.
+/// Time-weighted histogram of a ratio: one observation per nanosecond.
 ///
-/// Who has one tells it how much time passes before the ratio changes, so that several share a
-/// clock.
+/// The owner reports the elapsed time before the ratio changes, so that several histograms share a clock.
 #[derive(Clone, Debug)]
 pub struct TimingRatioHistogram {
     bounds: &'static [f64],
-    /// Nanoseconds by bucket, the last is above all bounds.
+    /// Nanoseconds by bucket; the last is above all bounds.
     nanos: Box<[u64]>,
     bucket: usize,
     numerator: u64,
     denominator: u64,
-    /// The numerator times nanoseconds, since the denominator changed.
+    /// Numerator times nanoseconds, since the denominator changed.
     integral: u128,
-    /// The sum before that.
+    /// Sum up to that change.
     sum: f64,
 }
 
 impl TimingRatioHistogram {
-    /// One that begins at 0 / 1. The bounds ascend.
+    /// A histogram that begins at 0 / 1. The bounds ascend.
     pub fn new(bounds: &'static [f64]) -> Self {
         let nanos = vec![0; bounds.len() + 1].into_boxed_slice();
         let mut new = TimingRatioHistogram {
@@ -37,7 +36,7 @@ impl TimingRatioHistogram {
         new
     }
 
-    /// Counts time that passed with the ratio as it is.
+    /// Counts elapsed time at the present ratio.
     pub fn advance(&mut self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.nanos.get_mut(self.bucket) {
@@ -54,7 +53,7 @@ impl TimingRatioHistogram {
         }
     }
 
-    /// Changes the denominator; 0 is as good as 1.
+    /// Changes the denominator; 0 counts as 1.
     pub fn set_denominator(&mut self, denominator: u64) {
         self.sum = self.sum();
         self.integral = 0;
@@ -62,8 +61,7 @@ impl TimingRatioHistogram {
         self.find_bucket();
     }
 
-    /// For each bound the nanoseconds in which the ratio was not above it; the last is infinity's,
-    /// which is the count of all.
+    /// For each bound the nanoseconds with a ratio up to it; the last bound is infinity, with the total.
     pub fn cumulative(&self) -> Vec<(f64, u64)> {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let totals = self.nanos.iter().scan(0u64, |total, nanos| {
@@ -73,7 +71,7 @@ impl TimingRatioHistogram {
         bounds.zip(totals).collect()
     }
 
-    /// The sum of all observations: the ratio times nanoseconds.
+    /// Sum of all observations: ratio times nanoseconds.
     #[allow(clippy::cast_precision_loss)] // It is for a metric.
     pub fn sum(&self) -> f64 {
         self.sum + self.integral as f64 / self.denominator as f64
@@ -86,7 +84,7 @@ impl TimingRatioHistogram {
     }
 }
 
-/// The moments of a whole number over time.
+/// Time-weighted moments of an integer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Integrator {
     nanos: u128,
@@ -96,11 +94,11 @@ pub(crate) struct Integrator {
     max: u64,
 }
 
-/// What came of integrating.
+/// Result of an [`Integrator`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moments {
     pub time: Duration,
-    /// Weighted by time; not a number if there was none.
+    /// Time-weighted average; NaN if no time has passed.
     pub average: f64,
     /// The standard deviation.
     pub deviation: f64,
@@ -120,7 +118,7 @@ impl Integrator {
         self.max = self.max.max(value);
     }
 
-    /// The moments up to here, from which the next begin.
+    /// Returns the moments up to now, and starts over.
     #[allow(clippy::cast_precision_loss)] // Seats and seconds.
     pub(crate) fn reset(&mut self) -> Moments {
         let nanos = self.nanos as f64;
@@ -129,7 +127,7 @@ impl Integrator {
         let moments = Moments {
             time: Duration::from_nanos(u64::try_from(self.nanos).unwrap_or(u64::MAX)),
             average,
-            // What is below zero is not exact.
+            // A negative variance is a rounding error.
             deviation: variance.max(0.0).sqrt(),
             max: self.max,
         };

@@ -1,4 +1,4 @@
-//! How many watches see a change.
+//! Number of watches that get a change (upstream: watchTracker).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,21 +6,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::digest::RequestDigest;
 
-/// Writes of different resources do not wait for each other, as far as that goes.
+/// Number of locks, so that writes of different resources seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Counts watches, by what they watch: a resource, all of it in a namespace, or one object.
+/// Counts watches by target: a whole resource, a namespace, or one object.
 #[derive(Clone, Debug, Default)]
 pub struct WatchTracker(Arc<Shards>);
 
 #[derive(Debug, Default)]
 struct Shards {
     hasher: RandomState,
-    /// Counts by [`Key`]. Those of a resource are in one shard.
+    /// Counts by [`Key`]. The keys of a resource are in one shard.
     counts: [RwLock<HashMap<Box<str>, usize>>; SHARDS],
 }
 
-/// A watch that is counted, until this is dropped.
+/// A counted watch; dropping it ends the count.
 #[derive(Debug)]
 #[must_use = "a watch is forgotten when this is dropped"]
 pub struct WatchRegistration {
@@ -29,8 +29,8 @@ pub struct WatchRegistration {
 }
 
 impl WatchTracker {
-    /// Counts a watch. One that selects an object by an indexed field (`spec.nodeName` of pods) is
-    /// woken for few changes, and should not be counted.
+    /// Counts a watch. Watches with an indexed field selector (`spec.nodeName` of pods) get few events and should not
+    /// be counted.
     pub fn register(&self, digest: &RequestDigest<'_>) -> WatchRegistration {
         let key = Key::new(digest);
         let own = match (digest.namespace, digest.name) {
@@ -45,7 +45,7 @@ impl WatchTracker {
         WatchRegistration { tracker: self.clone(), key }
     }
 
-    /// How many watches see what a write changes.
+    /// Number of watches that get the change of a write.
     pub fn interested(&self, digest: &RequestDigest<'_>) -> usize {
         let key = Key::new(digest);
         let counts = self.shard(&key).read().unwrap_or_else(PoisonError::into_inner);
@@ -76,8 +76,8 @@ impl Drop for WatchRegistration {
     }
 }
 
-/// `group NUL resource NUL namespace NUL name`, and where the second and the third part end: what
-/// is watched by more is a prefix.
+/// `group NUL resource NUL namespace NUL name`, and the ends of the second and the third part: the keys of wider
+/// watches are prefixes.
 #[derive(Debug)]
 struct Key {
     text: String,

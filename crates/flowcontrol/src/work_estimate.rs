@@ -1,26 +1,25 @@
-//! How much work a request is thought to be.
+//! Estimated work of a request.
 
 use std::time::Duration;
 
-/// What a request is expected to need.
+/// Estimated work of a request (upstream: WorkEstimate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkEstimate {
-    /// The seats that it takes while it is served.
+    /// Seats during the execution.
     pub initial_seats: u32,
-    /// The seats that it takes after that: the work that it leaves to others, watch events above
-    /// all.
+    /// Seats after the response: the work that a write causes, above all watch events.
     pub final_seats: u32,
-    /// How long it takes those. Its client does not wait for it.
+    /// Time of the final seats. The client does not wait for it.
     pub additional_latency: Duration,
 }
 
 impl WorkEstimate {
-    /// So many seats while it is served, and none after.
+    /// An estimate of seats during the execution, and none after.
     pub const fn seats(initial_seats: u32) -> Self {
         WorkEstimate { initial_seats, final_seats: 0, additional_latency: Duration::ZERO }
     }
 
-    /// The most seats that it takes at a time. All of them are held from the beginning.
+    /// Maximum of both phases. All of these seats are held from the beginning.
     pub fn max_seats(&self) -> u32 {
         self.initial_seats.max(self.final_seats)
     }

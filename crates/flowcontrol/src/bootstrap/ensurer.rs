@@ -1,14 +1,14 @@
-//! Which of the objects that a cluster starts with must be made, set right, or removed.
+//! Maintenance of the bootstrap objects: which must be created, updated or removed (upstream: flowcontrol/ensurer).
 
 use kevel_api::value::{Map, Value, equivalent};
 
 use super::AUTO_UPDATE_ANNOTATION;
 use crate::EXEMPT;
 
-/// Who writes these objects, in `managedFields`.
+/// Field manager of the bootstrap objects.
 pub const FIELD_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
-/// One of the two resources.
+/// Resource of a bootstrap object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// `prioritylevelconfigurations`
@@ -18,7 +18,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// The path of all objects.
+    /// Path of the collection.
     pub const fn path(self) -> &'static str {
         match self {
             Resource::PriorityLevelConfigurations => {
@@ -29,22 +29,22 @@ impl Resource {
     }
 }
 
-/// Something to do about an object.
+/// Action on a bootstrap object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// It is missing.
+    /// Create a missing object.
     Create(Resource, Value),
-    /// It is to be replaced; it has the `resourceVersion` that was seen.
+    /// Replace an object; it has the `resourceVersion` that was read.
     Update(Resource, Value),
-    /// The object of this name was one of those once.
+    /// Delete the object of this name, which is no bootstrap object any more.
     Delete(Resource, String),
 }
 
-/// What is to be done, in this order, given what there is.
+/// Actions that bring the existing objects in line, in order.
 ///
-/// What is missing is made. The spec of a mandatory object is set right, that of a suggested one if
-/// its annotation says so, or, where that says nothing, if nobody has changed the spec since it was
-/// made. An object that the server kept and that it does not know any more is removed.
+/// Missing objects are created. The spec of a mandatory object is always restored, that of a suggested one if its
+/// annotation (`apf.kubernetes.io/autoupdate-spec`) is true, or, without a valid annotation, if the spec is unchanged
+/// since creation. Auto-updated objects that are no bootstrap objects any more are deleted.
 pub fn ensure(priority_levels: &[Value], flow_schemas: &[Value]) -> Vec<Action> {
     use Resource::{FlowSchemas, PriorityLevelConfigurations};
     let (suggested, mandatory) = (false, true);
@@ -77,7 +77,7 @@ pub fn ensure(priority_levels: &[Value], flow_schemas: &[Value]) -> Vec<Action> 
     actions
 }
 
-/// The object as it should be, if it is not.
+/// The corrected object, if a correction is needed.
 fn revise(current: &Value, wanted: &Value, always: bool) -> Option<Value> {
     let said = annotation(current);
     let update_spec = always || said.unwrap_or_else(|| is_untouched(current));
@@ -98,7 +98,7 @@ fn revise(current: &Value, wanted: &Value, always: bool) -> Option<Value> {
     Some(revised)
 }
 
-/// Objects that the server kept, and that are none of those that it knows.
+/// Deletions of auto-updated objects that are not among the known ones.
 fn unwanted(
     resource: Resource,
     existing: &[Value],
@@ -117,17 +117,17 @@ fn name(object: &Value) -> &str {
     object.str_at(&["metadata", "name"])
 }
 
-/// What the annotation says, if it says something.
+/// Value of the auto-update annotation, if it is valid.
 fn annotation(object: &Value) -> Option<bool> {
     parse_bool(object.str_at(&["metadata", "annotations", AUTO_UPDATE_ANNOTATION]))
 }
 
-/// Whether nobody has changed the spec since the object was made.
+/// Whether the spec is unchanged since creation (generation 1).
 fn is_untouched(object: &Value) -> bool {
     object.at(&["metadata", "generation"]).and_then(Value::as_int) == Some(1)
 }
 
-/// Whether two specs mean the same. What the exempt level lends is an administrator's to say.
+/// Whether two specs are equal. The exempt level's own settings are ignored: administrators may change them.
 fn same_spec(current: &Value, wanted: &Value) -> bool {
     let (Some(current_spec), Some(wanted_spec)) = (current.at(&["spec"]), wanted.at(&["spec"]))
     else {
@@ -144,7 +144,7 @@ fn same_spec(current: &Value, wanted: &Value) -> bool {
     without(current_spec) == without(wanted_spec)
 }
 
-/// A truth as Go reads it.
+/// Boolean as Go's `strconv.ParseBool` reads it.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

@@ -1,6 +1,6 @@
-//! The flow schemas and priority levels that a cluster starts with.
+//! Bootstrap FlowSchemas and PriorityLevelConfigurations (upstream: apis/flowcontrol/bootstrap).
 //!
-//! Mandatory ones are always in effect, suggested ones are for administrators to change. The
+//! Mandatory objects are always in effect, suggested ones may be changed by administrators. The
 //! numbers, names and rules are the reference's.
 
 mod ensurer;
@@ -19,7 +19,7 @@ use self::objects::{
 };
 use crate::{CATCH_ALL, EXEMPT};
 
-/// Says whether the server keeps an object's spec as it is here.
+/// Annotation that tells whether the server keeps an object's spec up to date.
 pub const AUTO_UPDATE_ANNOTATION: &str = "apf.kubernetes.io/autoupdate-spec";
 
 const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -28,7 +28,7 @@ const NODES: &str = "system:nodes";
 const KUBE_CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const KUBE_SCHEDULER: &str = "system:kube-scheduler";
 
-/// In the order in which they are made.
+/// In the order of creation.
 const MANDATORY_LEVELS: [Level; 2] = [level(CATCH_ALL, 5, 0), Level::EXEMPT];
 
 const MANDATORY_SCHEMAS: [Schema; 2] = [
@@ -83,22 +83,22 @@ const SUGGESTED_SCHEMAS: [Schema; 9] = [
         .everything(),
 ];
 
-/// The PriorityLevelConfigurations that are always in effect.
+/// The mandatory PriorityLevelConfigurations.
 pub fn mandatory_priority_levels() -> impl Iterator<Item = Value> {
     MANDATORY_LEVELS.iter().map(Level::object)
 }
 
-/// The FlowSchemas that are always in effect.
+/// The mandatory FlowSchemas.
 pub fn mandatory_flow_schemas() -> impl Iterator<Item = Value> {
     MANDATORY_SCHEMAS.iter().map(Schema::object)
 }
 
-/// The PriorityLevelConfigurations that a cluster starts with beside those.
+/// The suggested PriorityLevelConfigurations.
 pub fn suggested_priority_levels() -> impl Iterator<Item = Value> {
     SUGGESTED_LEVELS.iter().map(Level::object)
 }
 
-/// The FlowSchemas that a cluster starts with beside those.
+/// The suggested FlowSchemas.
 pub fn suggested_flow_schemas() -> impl Iterator<Item = Value> {
     SUGGESTED_SCHEMAS.iter().map(Schema::object)
 }

@@ -1,4 +1,4 @@
-//! Objects as rows of a table.
+//! Bootstrap objects as rows of a table.
 
 use kevel_api::value::{Map, Value};
 
@@ -24,17 +24,17 @@ enum Limits {
     Queue { queues: i64, hand_size: i64, length_limit: i64 },
 }
 
-/// A level that refuses whom it has no seat for.
+/// A level without queues: excess requests are rejected.
 pub(super) const fn level(name: &'static str, shares: i64, lendable_percent: i64) -> Level {
     Level { name, shares, lendable_percent, limits: Limits::Reject }
 }
 
 impl Level {
-    /// The level without limits.
+    /// The exempt level.
     pub(super) const EXEMPT: Level =
         Level { name: EXEMPT, shares: 0, lendable_percent: 0, limits: Limits::Exempt };
 
-    /// Who finds no seat waits.
+    /// The same level with queues for excess requests.
     pub(super) const fn queues(self, queues: i64, hand_size: i64, length_limit: i64) -> Self {
         Level { limits: Limits::Queue { queues, hand_size, length_limit }, ..self }
     }
@@ -122,7 +122,7 @@ pub(super) const fn on(
 }
 
 impl Resources {
-    /// Not in namespaces alone.
+    /// The same rule, for cluster-scoped requests too.
     pub(super) const fn in_cluster(self) -> Self {
         Resources { cluster_scope: true, ..self }
     }
@@ -156,7 +156,7 @@ impl Schema {
         Schema { urls: Some((verbs, paths)), ..self }
     }
 
-    /// All resources, and all other paths.
+    /// Adds rules for all resources and all non-resource URLs.
     pub(super) const fn everything(self) -> Self {
         const ALL_RESOURCES: &[Resources] = &[on(ALL, ALL, ALL).in_cluster()];
         self.resources(ALL_RESOURCES).urls(ALL, ALL)

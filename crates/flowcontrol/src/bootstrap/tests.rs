@@ -1,17 +1,17 @@
-//! What a cluster starts with is what the reference's starts with, and is kept so.
+//! Tests that the bootstrap objects are the reference's, and are maintained as there.
 
 use kevel_api::value::Value;
 
 use super::*;
 use crate::notation;
 
-/// What a fresh cluster has.
+/// All bootstrap objects.
 fn all() -> (Vec<Value>, Vec<Value>) {
     let levels = mandatory_priority_levels().chain(suggested_priority_levels());
     (levels.collect(), mandatory_flow_schemas().chain(suggested_flow_schemas()).collect())
 }
 
-/// The same, as it is found in the store.
+/// All bootstrap objects, as stored.
 fn stored() -> (Vec<Value>, Vec<Value>) {
     let (mut levels, mut schemas) = all();
     for object in levels.iter_mut().chain(&mut schemas) {
@@ -46,7 +46,7 @@ fn objects_are_the_references() {
         assert_eq!(kept, "true");
         assert_eq!(object.str_at(&["apiVersion"]), "flowcontrol.apiserver.k8s.io/v1");
     }
-    // The notation reads what it prints.
+    // Printed text parses to the same objects.
     let (levels, schemas) = notation::parse(&printed);
     assert_eq!(notation::print(levels.iter().chain(&schemas)), printed);
 }
@@ -76,7 +76,7 @@ fn what_is_right_is_left_alone() {
     assert_eq!(ensure(&levels, &schemas), []);
 }
 
-/// A change of an object, and whether spec and annotation are written; nothing if it is left alone.
+/// A changed object, and whether spec and annotation are written; `None` if it is left alone.
 type Case = (&'static str, Option<&'static str>, i64, bool, Option<(bool, &'static str)>);
 
 #[test]

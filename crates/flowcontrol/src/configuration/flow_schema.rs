@@ -1,4 +1,4 @@
-//! A FlowSchema, compiled: requests that are treated alike.
+//! A FlowSchema, compiled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::digest::RequestDigest;
 use crate::observer::FlowObserver;
 use crate::priority_level::PriorityLevel;
 
-/// A flow schema in the configuration that is in effect, with the priority level that it leads to.
+/// A flow schema of the configuration in effect, with its priority level.
 pub struct FlowSchema {
     pub(crate) name: Box<str>,
     pub(crate) uid: Box<str>,
@@ -18,13 +18,13 @@ pub struct FlowSchema {
     pub(super) rules: Arc<[PolicyRule]>,
     pub(crate) level: Arc<PriorityLevel>,
     pub(crate) level_uid: Box<str>,
-    /// How many queues the level has; 0 where requests do not wait.
+    /// Number of queues of the level; 0 without queues.
     pub(crate) queues: u32,
     pub(crate) max_seats: u32,
     pub(crate) observer: Arc<dyn FlowObserver>,
 }
 
-/// What tells flows of a schema apart.
+/// Flow distinguisher method of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Distinguisher {
     User,
@@ -32,48 +32,47 @@ pub(super) enum Distinguisher {
 }
 
 impl FlowSchema {
-    /// Its name.
+    /// Name of the FlowSchema.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its UID, for `X-Kubernetes-PF-FlowSchema-UID`; empty where the object is missing.
+    /// UID, for `X-Kubernetes-PF-FlowSchema-UID`; empty if the object does not exist.
     pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// The name of its priority level.
+    /// Name of the priority level.
     pub fn priority_level(&self) -> &str {
         self.level.name()
     }
 
-    /// The UID of its priority level, for `X-Kubernetes-PF-PriorityLevel-UID`.
+    /// UID of the priority level, for `X-Kubernetes-PF-PriorityLevel-UID`.
     pub fn priority_level_uid(&self) -> &str {
         &self.level_uid
     }
 
-    /// Whether its priority level has no limits.
+    /// Whether the priority level is exempt.
     pub fn is_exempt(&self) -> bool {
         self.level.is_exempt()
     }
 
-    /// The most seats that a request of its priority level should be estimated at; 0 where the
-    /// estimator's own limit is the only one.
+    /// Maximum seats for the estimate of a request of this priority level; 0: only the estimator's own limit applies.
     pub fn max_seats(&self) -> u32 {
         self.max_seats
     }
 
-    /// Who is told about its requests.
+    /// Observer of this flow schema's requests.
     pub fn observer(&self) -> &dyn FlowObserver {
         &*self.observer
     }
 
-    /// Whether a request is one of its.
+    /// Whether a request matches this flow schema.
     pub(crate) fn matches(&self, digest: &RequestDigest<'_>) -> bool {
         self.rules.iter().any(|rule| rule.matches(digest))
     }
 
-    /// What tells the request's flow from others; nothing where that makes no difference.
+    /// Flow distinguisher of a request; empty if the level has at most one queue.
     pub(crate) fn flow_distinguisher<'a>(&self, digest: &RequestDigest<'a>) -> &'a str {
         match self.distinguisher {
             _ if self.queues <= 1 => "",

@@ -1,4 +1,4 @@
-//! What FlowSchemas and PriorityLevelConfigurations say, compiled.
+//! FlowSchemas and PriorityLevelConfigurations, compiled.
 
 mod flow_schema;
 mod priority_level_configuration;
@@ -18,7 +18,7 @@ use crate::digest::RequestDigest;
 use crate::observer::FlowObserver;
 use crate::priority_level::PriorityLevel;
 
-/// The flow schemas that are in effect. It never changes: another takes its place.
+/// The flow schemas in effect. Immutable; replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     schemas: Box<[Arc<FlowSchema>]>,
@@ -26,8 +26,8 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// A configuration of schemas, in the order in which they are tried. What none of them is about
-    /// goes to `catch_all`, which is one of them.
+    /// A configuration of schemas, in order of precedence. Requests that match none go to `catch_all`, which is one of
+    /// them.
     pub(crate) fn new(schemas: Vec<Arc<FlowSchema>>, catch_all: Arc<FlowSchema>) -> Self {
         Configuration { schemas: schemas.into_boxed_slice(), catch_all }
     }
@@ -38,23 +38,23 @@ impl Configuration {
     }
 }
 
-/// A FlowSchema as it is written, compiled as far as it can be without its level.
+/// A FlowSchema object, compiled without its priority level.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowSchemaObject {
     pub name: Box<str>,
     pub level: Box<str>,
-    /// Lower ones are tried first; those of the same by name.
+    /// `matchingPrecedence`: lower values are tried first, equal ones by name.
     pub precedence: i64,
     uid: Box<str>,
     distinguisher: Option<Distinguisher>,
     rules: Arc<[PolicyRule]>,
 }
 
-/// What a flow schema must know of its priority level.
+/// Facts about its priority level that a flow schema needs.
 pub(crate) struct LevelOfSchema {
     pub level: Arc<PriorityLevel>,
     pub uid: Box<str>,
-    /// How many queues it has; 0 where requests do not wait.
+    /// Number of queues; 0 without queues.
     pub queues: u32,
     pub max_seats: u32,
 }

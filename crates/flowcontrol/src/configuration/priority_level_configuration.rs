@@ -1,32 +1,32 @@
-//! What a PriorityLevelConfiguration says.
+//! A PriorityLevelConfiguration, compiled.
 
 use kevel_api::value::Value;
 
 use crate::EXEMPT;
 use crate::queue_set::{Dealer, Queuing};
 
-/// The spec of a priority level.
+/// Spec of a PriorityLevelConfiguration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PriorityLevelConfiguration {
     pub name: Box<str>,
     pub uid: Box<str>,
     pub queuing: Queuing,
-    /// What part of the server's seats it is given.
+    /// Share of the server's seats.
     pub nominal_concurrency_shares: u32,
-    /// What part of that it lends.
+    /// Percentage of the nominal seats that other levels may borrow.
     pub lendable_percent: u32,
-    /// How much more it may borrow; all that there is if nothing is said.
+    /// Maximum borrowed seats, as a percentage of the nominal ones; `None`: unlimited.
     pub borrowing_limit_percent: Option<u32>,
-    /// How many queues may serve one flow, if there are queues.
+    /// Number of queues per flow, if there are queues.
     pub hand_size: Option<u32>,
 }
 
-/// The shares of a level that says nothing.
+/// Default of `nominalConcurrencyShares`.
 const DEFAULT_SHARES: u32 = 30;
 
 impl PriorityLevelConfiguration {
-    /// Reads one; the error says why it cannot be used. Validation lets none of those through, but
-    /// the store may have been written by others.
+    /// Compiles an object; the error says why it cannot be used. Validation rejects such objects, but other servers may
+    /// have written to the store.
     pub(crate) fn new(object: &Value) -> Result<Self, String> {
         let name = object.str_at(&["metadata", "name"]);
         let spec = |field: &str| object.at(&["spec", field]);
@@ -58,13 +58,13 @@ impl PriorityLevelConfiguration {
         })
     }
 
-    /// Whether it has no limits.
+    /// Whether the level is exempt.
     pub(crate) fn is_exempt(&self) -> bool {
         self.queuing == Queuing::Exempt
     }
 }
 
-/// How requests wait, and the size of a hand if they do.
+/// Queuing, and the hand size if there are queues.
 fn queuing(limited: &Value) -> Result<(Queuing, Option<u32>), String> {
     let (ty, queuing) =
         (limited.str_at(&["limitResponse", "type"]), limited.at(&["limitResponse", "queuing"]));
@@ -85,7 +85,7 @@ fn queuing(limited: &Value) -> Result<(Queuing, Option<u32>), String> {
     Ok((Queuing::Queue { dealer, length_limit }, number(queuing, "handSize")))
 }
 
-/// A number that is not negative.
+/// Value of a numeric field, at least 0.
 fn number(of: &Value, field: &str) -> Option<u32> {
     let number = of.at(&[field])?.as_int()?;
     Some(u32::try_from(number.max(0)).unwrap_or(u32::MAX))

@@ -1,15 +1,15 @@
-//! Which requests a FlowSchema is about.
+//! Rules of a FlowSchema: matching of requests.
 
 use kevel_api::value::Value;
 
 use crate::digest::RequestDigest;
 
-/// What stands for everything.
+/// Wildcard.
 const ALL: &str = "*";
-/// How the names of service accounts begin as users.
+/// Prefix of service accounts' user names.
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// One of a FlowSchema's rules: somebody, and what they ask for.
+/// PolicyRulesWithSubjects of a FlowSchema: subjects and their requests.
 #[derive(Debug)]
 pub(super) struct PolicyRule {
     subjects: Box<[Subject]>,
@@ -23,7 +23,7 @@ enum Subject {
     User(Box<str>),
     AnyGroup,
     Group(Box<str>),
-    /// All service accounts of a namespace: how their names begin.
+    /// All service accounts of a namespace: the prefix of their user names.
     ServiceAccounts(Box<str>),
 }
 
@@ -43,7 +43,7 @@ struct NonResourceRule {
     urls: Box<[Url]>,
 }
 
-/// A list of names, or all of them.
+/// A list of names, or the wildcard.
 #[derive(Debug)]
 enum Names {
     All,
@@ -53,7 +53,7 @@ enum Names {
 #[derive(Debug)]
 enum Url {
     All,
-    /// A path, and what is below it begins so.
+    /// A path, and the prefix of the paths below it.
     Below {
         path: Box<str>,
         prefix: Box<str>,
@@ -61,7 +61,7 @@ enum Url {
 }
 
 impl PolicyRule {
-    /// Compiles a rule. What is not understood matches nothing.
+    /// Compiles a rule. Unknown subjects match nothing.
     pub(super) fn new(rule: &Value) -> Self {
         let compile_urls = |rule: &Value| NonResourceRule {
             verbs: Names::new(rule, "verbs"),
@@ -108,7 +108,7 @@ impl Subject {
                 let prefix = format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:");
                 match name {
                     ALL => Subject::ServiceAccounts(prefix.into()),
-                    // A service account is a user by another name.
+                    // A service account is matched by its user name.
                     _ => Subject::User((prefix + name).into()),
                 }
             }
@@ -149,7 +149,7 @@ impl ResourceRule {
     }
 }
 
-/// Whether a name is that of the resource and, if any, the subresource that is asked for.
+/// Whether a name is the request's resource, or `resource/subresource` for a subresource.
 fn is_resource(name: &str, digest: &RequestDigest<'_>) -> bool {
     match digest.subresource {
         "" => name == digest.resource,
@@ -170,7 +170,7 @@ impl NonResourceRule {
 impl Names {
     fn new(rule: &Value, field: &str) -> Self {
         let names: Box<[Box<str>]> = strings(rule, field).map(Into::into).collect();
-        // Who says all says nothing else: validation sees to that.
+        // Validation ensures that the wildcard stands alone.
         match &*names {
             [all] if **all == *ALL => Names::All,
             _ => Names::These(names),

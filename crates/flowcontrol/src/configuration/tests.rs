@@ -67,7 +67,7 @@ jane system:masters get /pods ns1/x = exempt exempt
 jane system:masters get /healthz = exempt exempt
 ";
     check("", cases);
-    // Who is in neither of the two groups of all is caught, too.
+    // A user in neither `system:authenticated` nor `system:unauthenticated` goes to catch-all too.
     let controller = Controller::new(600, Arc::new(Unobserved));
     let nobody = RequestDigest { user: "x", verb: "get", path: "/", ..RequestDigest::default() };
     assert_eq!(controller.classify(&nobody).name(), "catch-all");
@@ -75,7 +75,7 @@ jane system:masters get /healthz = exempt exempt
 
 #[test]
 fn a_schema_for_a_level_that_is_only_imagined_is_not_used() {
-    // There is no object `exempt`, so what refers to it is dangling; the mandatory schema is not.
+    // There is no object `exempt`, so a schema that refers to it is dangling; the mandatory schema is not.
     let schemas = "
 schema probes 2 exempt
   for group=system:authenticated

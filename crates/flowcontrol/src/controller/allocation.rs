@@ -1,6 +1,6 @@
-//! Divides seats among classes by what they want, within what each may have.
+//! Division of seats among classes (priority levels) by demand, within bounds (upstream: computeConcurrencyAllocation).
 
-/// A class: what it would like to have, and between what it must stay.
+/// A class: its target, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Class {
     /// Not below the lower bound.
@@ -9,25 +9,24 @@ pub(super) struct Class {
     pub upper: f64,
 }
 
-/// What each class gets, in their order.
+/// Seats of each class, in the order of the classes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Allocation {
     pub seats: Vec<f64>,
-    /// The part of its target that each class gets whose bounds let it.
+    /// Fraction of its target that each class gets, unless a bound limits it.
     pub fair_fraction: f64,
 }
 
-/// A class that wants nothing is taken to want that much, so that it can be divided by.
+/// Target of a class without demand, so that it can be a divisor.
 const MINIMUM_TARGET: f64 = 0.001;
-/// Sums that differ by less are the same.
+/// Difference below which sums count as equal.
 const EPSILON: f64 = 1e-7;
 
-/// Finds the one fraction at which the classes, each given that part of its target and kept within
-/// its bounds, have `total` together. There is none where the bounds do not allow it.
+/// Finds the fraction at which the classes, each given that fraction of its target within its bounds, have `total`
+/// seats together. `None` if the bounds do not allow it.
 ///
-/// What they have together never falls as the fraction grows, and grows evenly between fractions at
-/// which a class comes to one of its bounds. So it is enough to look at those, and to go on in
-/// between.
+/// The sum never falls as the fraction grows, and is linear between the fractions at which a class reaches one of its
+/// bounds. So those are evaluated, and the result is interpolated in between.
 pub(super) fn allocate(total: f64, classes: &[Class]) -> Option<Allocation> {
     let seats_at = |fraction: f64| classes.iter().map(move |class| class.at(fraction));
     let sum_at = |fraction: f64| seats_at(fraction).sum::<f64>();
@@ -50,7 +49,7 @@ pub(super) fn allocate(total: f64, classes: &[Class]) -> Option<Allocation> {
     if highest - total < EPSILON {
         return solution(classes.iter().map(|class| class.upper).collect(), last);
     }
-    // The first of them that is enough, and the one before it, which is not.
+    // The first fraction that suffices, and the one before it, which does not.
     let above = fractions.partition_point(|&fraction| sum_at(fraction) < total);
     let high = fractions.get(above).copied().unwrap_or(last);
     let low = above.checked_sub(1).and_then(|below| fractions.get(below)).copied().unwrap_or(0.0);
@@ -105,8 +104,8 @@ mod tests {
         }
     }
 
-    /// The definition: within bounds, the sum is right, and who has not its fair part is at a
-    /// bound.
+    /// The definition of the allocation: within bounds, the right sum, and every class that does not get the fair
+    /// fraction is at a bound.
     #[test]
     fn every_allocation_is_the_one_that_is_asked_for() {
         let mut random = Random::new(15);

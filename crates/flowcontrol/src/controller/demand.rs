@@ -1,25 +1,25 @@
-//! How many seats a priority level could use.
+//! Seat demand of a priority level.
 
 use crate::timing::Moments;
 
-/// Smooths demand: that of five minutes ago counts half.
+/// Smoothing: demand of five minutes ago counts half.
 const SMOOTHING_COEFFICIENT: f64 = 0.977;
 
-/// The demand for a level's seats in the last period.
+/// Seat demand of a level in the last adjustment period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeatDemand {
-    /// Weighted by time.
+    /// Time-weighted average.
     pub average: f64,
-    /// The standard deviation.
+    /// Time-weighted standard deviation.
     pub deviation: f64,
-    /// The most at a time.
+    /// Maximum.
     pub high_watermark: u32,
-    /// What is expected: it rises at once, and falls slowly.
+    /// Smoothed demand: rises at once, falls slowly.
     pub smoothed: f64,
 }
 
 impl SeatDemand {
-    /// Takes in what was seen in another period.
+    /// Adds the demand of another period.
     pub(super) fn update(&mut self, seen: Moments) {
         self.high_watermark = u32::try_from(seen.max).unwrap_or(u32::MAX);
         if seen.time.is_zero() {
@@ -51,7 +51,7 @@ mod tests {
         let nothing = Moments { deviation: 0.0, ..seen(0.0, 0) };
         (0..30).for_each(|_| demand.update(nothing));
         assert!((demand.smoothed - 5.0).abs() < 0.05, "{}", demand.smoothed);
-        // No time is no observation.
+        // A period of no duration is no observation.
         let before = demand.smoothed;
         demand.update(Moments { time: Duration::ZERO, average: f64::NAN, ..seen(0.0, 3) });
         assert_eq!((demand.smoothed, demand.high_watermark), (before, 3));

@@ -1,7 +1,6 @@
-//! From objects to a configuration.
+//! Digestion of FlowSchemas and PriorityLevelConfigurations into a configuration.
 //!
-//! All objects are digested together whenever one of them changes: each level's seats depend on the
-//! shares of all.
+//! All objects are digested together whenever one of them changes: each level's seats depend on the shares of all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,16 +18,16 @@ use crate::priority_level::{PriorityLevel, Signal};
 use crate::status::{StatusUpdate, dangling};
 use crate::{CATCH_ALL, EXEMPT, bootstrap};
 
-/// What a configuration comes to beside being in effect.
+/// Result of [`crate::Controller::configure`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digested {
-    /// Conditions of FlowSchemas that are to be written.
+    /// FlowSchema conditions that are to be written.
     pub status_updates: Vec<StatusUpdate>,
-    /// PriorityLevelConfigurations that cannot be used, and why: to be logged.
+    /// PriorityLevelConfigurations that cannot be used, with the reasons, for the log.
     pub ignored: Vec<(String, String)>,
 }
 
-/// Objects as they are written, and read as far as they can be alone.
+/// Objects, each compiled by itself.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     levels: Vec<PriorityLevelConfiguration>,
@@ -52,20 +51,21 @@ impl Objects {
             }
         }
         objects.schemas = schemas.map(FlowSchemaObject::new).collect();
-        // The order in which they are tried. A name comes once.
+        // In order of precedence; each name once.
         objects.schemas.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
         let mut seen = BTreeSet::new();
         objects.schemas.retain(|schema| seen.insert(schema.name.clone()));
         objects
     }
 
-    /// Whether there is a level of this name that can be used. An imagined one does not count.
+    /// Whether there is a usable PriorityLevelConfiguration of this name. Mandatory levels without an object do not
+    /// count.
     pub(super) fn has_level(&self, name: &str) -> bool {
         self.levels.iter().any(|level| *level.name == *name)
     }
 }
 
-/// The conditions that FlowSchemas should have and do not.
+/// FlowSchema conditions that differ from the stored ones.
 pub(super) fn status_updates<'a>(
     schemas: impl Iterator<Item = &'a Value>,
     found: impl Fn(&str) -> bool,
@@ -78,7 +78,7 @@ pub(super) fn status_updates<'a>(
     schemas.filter_map(update).collect()
 }
 
-/// What objects are digested with.
+/// Inputs of a digestion besides the objects.
 pub(super) struct Digestion<'a> {
     pub server_limit: u32,
     pub observer: &'a dyn Observer,
@@ -86,16 +86,16 @@ pub(super) struct Digestion<'a> {
     pub now: Instant,
 }
 
-/// What comes of it.
+/// Result of a digestion.
 pub(super) struct Outcome {
     pub configuration: Configuration,
     pub fair_fraction: f64,
-    /// Levels that are not wanted, and were idle.
+    /// Removed levels that were idle.
     pub leaving: Vec<Level>,
 }
 
 impl Digestion<'_> {
-    /// Makes a configuration of objects, and of the levels that there were those that there are.
+    /// Makes a configuration of objects, and updates the levels.
     pub(super) fn digest(&self, objects: &Objects, levels: &mut Levels) -> Outcome {
         let mut old = std::mem::take(levels);
         for wanted in &objects.levels {
@@ -116,7 +116,7 @@ impl Digestion<'_> {
         Outcome { configuration, fair_fraction, leaving }
     }
 
-    /// A level, new or as it was, with what it is to be like.
+    /// A level, new or existing, with its configuration.
     fn make(&self, old: Option<Level>, wanted: &PriorityLevelConfiguration) -> Level {
         match old {
             Some(mut old) => {
@@ -133,7 +133,7 @@ impl Digestion<'_> {
         }
     }
 
-    /// The flow schemas whose levels are there, the mandatory ones among them.
+    /// The flow schemas whose levels exist, and the mandatory ones.
     fn configuration(&self, objects: &Objects, levels: &Levels) -> Configuration {
         let usable = objects.schemas.iter().filter(|schema| objects.has_level(&schema.level));
         let mut schemas: Vec<_> =
@@ -164,8 +164,7 @@ impl Digestion<'_> {
     }
 }
 
-/// Of the levels for which there is no object, keeps those that are mandatory and those that drain.
-/// The others are handed back.
+/// Of the levels without an object, keeps the mandatory ones and those that still have requests. Returns the others.
 fn keep_busy(old: Levels, levels: &mut Levels) -> Vec<Level> {
     let mut leaving = Vec::new();
     for (name, level) in old {

@@ -1,4 +1,4 @@
-//! The priority levels of a configuration, and how many seats each has.
+//! Priority levels of a configuration, and their seats.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::configuration::{LevelOfSchema, PriorityLevelConfiguration};
 use crate::priority_level::PriorityLevel;
 use crate::queue_set::Queuing;
 
-/// A request should not be wider than that part of its level's seats.
+/// Maximum width of a request, as a percentage of its level's seats.
 const MAX_SEATS_PERCENT: u64 = 15;
-/// A level without seats is measured by that part of the server's.
+/// Metrics of a level without seats are relative to this fraction of the server's seats.
 const DENOMINATOR_PART: u32 = 10;
 
-/// The levels by name: those that are wanted, and those that drain.
+/// Levels by name: configured ones, and removed ones that still have requests.
 pub(super) type Levels = BTreeMap<Box<str>, Level>;
 
 /// A level of the configuration.
@@ -25,20 +25,20 @@ pub(super) struct Level {
     pub configuration: PriorityLevelConfiguration,
     pub limits: Limits,
     pub demand: SeatDemand,
-    /// What it would have if all had what they want.
+    /// Seats that the level would get without scarcity (`target_seats`).
     pub target: f64,
 }
 
-/// Numbers of seats.
+/// Concurrency limits in seats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// By shares.
+    /// Nominal limit, by `nominalConcurrencyShares`.
     pub nominal: u32,
-    /// When all is lent that may be.
+    /// Lower limit: with the maximum lent.
     pub lower: u32,
-    /// When all is borrowed that may be.
+    /// Upper limit: with the maximum borrowed.
     pub upper: u32,
-    /// Now.
+    /// Present limit.
     pub current: u32,
 }
 
@@ -63,8 +63,8 @@ impl Level {
         }
     }
 
-    /// The most seats that a request of a level with queues should be estimated at: with more, few
-    /// flows of small levels would get through.
+    /// Maximum seats for the estimate of a request of a level with queues: with more, few flows of small levels would
+    /// get through.
     fn max_seats(&self) -> u32 {
         let Some(hand_size) = self.configuration.hand_size else {
             return 0;
@@ -74,7 +74,8 @@ impl Level {
         u32::try_from(part).unwrap_or(u32::MAX).min(by_hand).max(1)
     }
 
-    /// The fewest seats that it must have: what it has used, but for what it may have to lend.
+    /// Minimum seats at present: the recent high watermark (limited to nominal unless exempt), at
+    /// least the lower limit.
     fn lower_now(&self) -> u32 {
         let used = match self.configuration.is_exempt() {
             true => self.demand.high_watermark,
@@ -84,8 +85,8 @@ impl Level {
     }
 }
 
-/// Gives each level the seats that its shares come to. They may be a few more than the server's,
-/// for parts are rounded up.
+/// Gives each level its nominal seats, by shares. Their sum may exceed the server's by a few, since they are rounded
+/// up.
 pub(super) fn set_nominal_limits(levels: &mut Levels, server_limit: u32) {
     let shares = |level: &Level| u64::from(level.configuration.nominal_concurrency_shares);
     let all_shares = levels.values().map(shares).sum::<u64>().max(1);
@@ -107,8 +108,8 @@ pub(super) fn set_nominal_limits(levels: &mut Levels, server_limit: u32) {
     }
 }
 
-/// Lends the seats that levels do not use to those that can use more, and tells each how many it
-/// has. The answer is the fair fraction, for a metric.
+/// Lends unused seats of levels to levels with more demand, and sets the current limits. Returns the fair fraction
+/// (`seat_fair_frac`).
 pub(super) fn adjust(levels: &mut Levels, server_limit: u32, now: Instant) -> f64 {
     for level in levels.values_mut() {
         level.demand.update(level.level.take_demand(now));
@@ -125,7 +126,7 @@ pub(super) fn adjust(levels: &mut Levels, server_limit: u32, now: Instant) -> f6
     fair_fraction
 }
 
-/// Divides the seats by what levels want.
+/// Divides the seats by the levels' demand. Returns the fair fraction.
 pub(super) fn set_current_limits(levels: &mut Levels) -> f64 {
     let nominal_sum: i64 = levels.values().map(|level| i64::from(level.limits.nominal)).sum();
     let mut remaining = nominal_sum;
@@ -146,7 +147,7 @@ pub(super) fn set_current_limits(levels: &mut Levels) -> f64 {
     }
     let limited = levels.values_mut().filter(|level| !level.configuration.is_exempt());
     if remaining <= lower_now_sum {
-        // Exempt requests use so much that not all can have what they used.
+        // Exempt requests use so many seats that not all levels can keep what they used.
         let given = (remaining - lower_sum).max(0) as f64;
         let part = if given > 0.0 { given / (lower_now_sum - lower_sum) as f64 } else { 0.0 };
         for level in limited {
@@ -163,7 +164,7 @@ pub(super) fn set_current_limits(levels: &mut Levels) -> f64 {
             }
             allocation.fair_fraction
         }
-        // The bounds do not go together: things stay as they are.
+        // The bounds contradict each other: the limits stay as they are.
         None => 0.0,
     }
 }
@@ -173,7 +174,7 @@ fn percent(of: u32, percent: u32) -> u32 {
     u32::try_from(part).unwrap_or(u32::MAX)
 }
 
-/// Seats are whole, and not negative.
+/// Rounds to a whole number of seats, at least 0.
 fn round(seats: f64) -> u32 {
     seats.round() as u32
 }

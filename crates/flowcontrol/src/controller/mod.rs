@@ -1,4 +1,4 @@
-//! The face of priority and fairness.
+//! Priority and fairness controller (upstream: configController).
 
 mod allocation;
 mod demand;
@@ -32,14 +32,14 @@ use crate::priority_level::{PriorityLevel, Signal};
 use crate::queue_set::Arrival;
 use crate::work_estimate::WorkEstimate;
 
-/// How often seats are lent and taken back.
+/// Interval at which lending between levels is adjusted.
 pub const BORROWING_ADJUSTMENT_PERIOD: Duration = Duration::from_secs(10);
-/// The longest that a request may wait for its seats.
+/// Maximum queue wait of a request.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// A request may wait for that part of its time.
+/// Fraction of a request's deadline that it may wait in a queue (1/n).
 const WAIT_PART: u32 = 4;
 
-/// Decides which requests are served now, which wait, and which are refused.
+/// Decides which requests are executed now, which wait, and which are rejected.
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
@@ -70,20 +70,20 @@ pub struct Controller {
     hasher: RandomState,
     observer: Arc<dyn Observer>,
     signal: Arc<Signal>,
-    /// What the configuration is made of; whoever changes it holds this.
+    /// State behind the configuration; locked by every change.
     state: Mutex<ControllerState>,
 }
 
 struct ControllerState {
-    /// What was last given to `configure`.
+    /// Objects of the last `configure`.
     objects: Objects,
     levels: Levels,
     fair_fraction: f64,
 }
 
 impl Controller {
-    /// A controller of so many seats, `--max-requests-inflight` and
-    /// `--max-mutating-requests-inflight` together, with the mandatory configuration.
+    /// A controller of `server_limit` seats (`--max-requests-inflight` and `--max-mutating-requests-inflight`
+    /// together), with the mandatory configuration.
     pub fn new(server_limit: u32, observer: Arc<dyn Observer>) -> Arc<Self> {
         let signal = Arc::new(Signal::default());
         let mut levels = Levels::new();
@@ -111,7 +111,7 @@ impl Controller {
         self.configuration.load().classify(digest).clone()
     }
 
-    /// Gives a classified request its seats, a place in a queue until then, or a refusal.
+    /// Admits a classified request, queues it, or rejects it.
     pub fn start(
         &self,
         digest: &RequestDigest<'_>,
@@ -142,7 +142,7 @@ impl Controller {
                 Some(Arrival::Rejected(reason)) => {
                     Started::Rejected(Rejected::new(flow_schema, reason, now, now))
                 }
-                // Its level has gone since it was classified: there is another configuration.
+                // Its level was removed since it was classified: classify again in the new configuration.
                 None => {
                     flow_schema = self.classify(digest);
                     continue;
@@ -151,7 +151,7 @@ impl Controller {
         }
     }
 
-    /// Classifies a request, estimates it and waits for its seats, or a refusal.
+    /// Classifies a request, estimates it, and waits for its seats or a rejection.
     pub async fn admit(
         &self,
         digest: &RequestDigest<'_>,
@@ -167,8 +167,8 @@ impl Controller {
         }
     }
 
-    /// Takes all PriorityLevelConfigurations and FlowSchemas (v1, with defaults) in the place of
-    /// those that it had. The answer is what is to be written and said about them.
+    /// Replaces all PriorityLevelConfigurations and FlowSchemas (v1, with defaults). Returns the conditions to write
+    /// and the errors to log.
     pub fn configure(
         &self,
         priority_levels: &[impl Borrow<Value>],
@@ -189,8 +189,8 @@ impl Controller {
         Digested { status_updates, ignored }
     }
 
-    /// Lends and takes back seats from time to time, forgets levels that have drained, and wakes
-    /// who waits for seats that linger. To be run as long as the server does.
+    /// Adjusts lending periodically, removes levels that have drained, and dispatches queued requests when lingering
+    /// seats are released. Runs as long as the server does.
     pub async fn run(&self) {
         let mut adjust_at = timer_now();
         loop {
@@ -204,19 +204,19 @@ impl Controller {
             }
             let alarms = self.levels().into_iter().filter_map(|level| level.tick(now));
             let until = alarms.min().map_or(adjust_at, |alarm| alarm.min(adjust_at));
-            // Either is a reason to look again.
+            // After the notification or the timeout, check everything again.
             let _ = timeout_at(until, self.signal.notify.notified()).await;
         }
     }
 
-    /// Lends and takes back seats now.
+    /// Adjusts lending between levels now.
     pub fn adjust(&self) {
         let mut state = self.lock();
         let now = timer_now();
         state.fair_fraction = levels::adjust(&mut state.levels, self.server_limit, now);
     }
 
-    /// Reads something of each level, in the order of their names.
+    /// Calls `read` for each level, in order of name. Also returns the fair fraction.
     pub(crate) fn read_levels<T>(
         &self,
         mut read: impl FnMut(&PriorityLevel, Limits, &SeatDemand, f64) -> T,
@@ -240,10 +240,10 @@ impl Controller {
         let digested = digestion.digest(&state.objects, &mut state.levels);
         state.fair_fraction = digested.fair_fraction;
         self.configuration.store(Arc::new(digested.configuration));
-        // From here on nobody new comes to those.
+        // From here on no new request is classified to them.
         for level in digested.leaving {
             if !level.level.retire() {
-                // Somebody did before.
+                // A request arrived before: keep the level until it drains.
                 level.level.set_quiescing(true);
                 state.levels.insert(level.configuration.name.clone(), level);
             }
@@ -276,9 +276,8 @@ impl fmt::Debug for Controller {
     }
 }
 
-/// Until when a request may wait for its seats: a quarter of the time that it has since it was
-/// received, or `default` (a quarter of `--request-timeout`) if it has no deadline; a minute at
-/// most.
+/// Queue wait limit of a request: a quarter of the time from its receipt to its deadline, or `default` (a quarter of
+/// `--request-timeout`) without a deadline; at most a minute.
 pub fn wait_until(received: Instant, deadline: Option<Instant>, default: Duration) -> Instant {
     let limit = match deadline {
         Some(deadline) => deadline.saturating_duration_since(received) / WAIT_PART,

@@ -1,4 +1,4 @@
-//! What `/debug/api_priority_and_fairness/dump_*` shows.
+//! Debug endpoints `/debug/api_priority_and_fairness/dump_*`.
 
 mod table;
 #[cfg(test)]
@@ -18,79 +18,79 @@ use crate::queue_set::{QueueSet, Queuing, Request};
 use crate::seat_seconds::SeatSeconds;
 use crate::work_estimate::WorkEstimate;
 
-/// Queues that nobody is in are shown while there are no more than that: a level may have millions.
+/// Maximum number of queues of a level up to which empty ones are shown: a level may have millions.
 const MAX_SHOWN_QUEUES: u32 = 10_000;
 
-/// The state of a level.
+/// State of a priority level.
 #[derive(Clone, Debug, Default)]
 pub struct LevelDump {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
-    /// Whether nobody waits or is executed.
+    /// Whether the level has no queued or executing requests.
     pub idle: bool,
-    /// Whether it is not wanted any more, and drains.
+    /// Whether the level was removed and drains.
     pub quiescing: bool,
-    /// Requests that wait.
+    /// Queued requests.
     pub waiting: u32,
-    /// Requests that are executed.
+    /// Executing requests.
     pub executing: u32,
-    /// Seats of those that are executed, and of those that linger.
+    /// Seats of executing requests, and lingering seats.
     pub seats_in_use: u32,
-    /// Seats of those that wait.
+    /// Seats of queued requests.
     pub seats_waiting: u32,
-    /// Requests that were executed since the start.
+    /// Requests dispatched since the start.
     pub dispatched: u64,
-    /// Those that were refused.
+    /// Requests rejected since the start.
     pub rejected: u64,
-    /// Those of them that had waited for too long.
+    /// Rejected requests that reached the wait limit.
     pub timed_out: u64,
-    /// Those of them whose client went away.
+    /// Rejected requests whose client went away.
     pub cancelled: u64,
     /// Its queues, by index.
     pub queues: Vec<QueueDump>,
-    /// Requests that are executed and came through no queue.
+    /// Executing requests that came through no queue.
     pub queueless: Vec<RequestDump>,
 }
 
-/// The state of a queue.
+/// State of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct QueueDump {
-    /// Which one it is.
+    /// Index of the queue.
     pub index: u32,
-    /// Requests that wait, the oldest first.
+    /// Queued requests, the oldest first.
     pub waiting: Vec<RequestDump>,
-    /// Requests that are executed.
+    /// Executing requests.
     pub executing: Vec<RequestDump>,
-    /// Their seats, and those that linger.
+    /// Seats of the executing requests, and lingering seats.
     pub seats_in_use: u32,
-    /// R at which its next request would be dispatched; 0 if nobody is in it.
+    /// R at which its next request would be dispatched; 0 for an inactive queue.
     pub next_dispatch_r: SeatSeconds,
-    /// The sum of the seats of those that wait.
+    /// Sum of the queued requests' initial seats.
     pub initial_seats_sum: u32,
-    /// The same of the most that they take.
+    /// Sum of the queued requests' maximum seats.
     pub max_seats_sum: u32,
-    /// The same of their work.
+    /// Sum of the queued requests' work.
     pub total_work_sum: SeatSeconds,
 }
 
-/// A request that waits or is executed.
+/// A queued or executing request.
 #[derive(Clone, Debug)]
 pub struct RequestDump {
-    /// The FlowSchema that it matches.
+    /// FlowSchema of the request.
     pub flow_schema: String,
-    /// What tells its flow from others.
+    /// Flow distinguisher.
     pub flow_distinguisher: String,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrived: SystemTime,
-    /// When it was given its seats.
+    /// Time of dispatch.
     pub started: Option<SystemTime>,
-    /// What it is thought to need.
+    /// Estimated work.
     pub estimate: WorkEstimate,
-    /// Who asks for what, if it was asked for.
+    /// Attributes of the request, if requested.
     pub details: Option<DetailsDump>,
 }
 
-/// Who asks for what.
+/// Attributes of a request.
 #[derive(Clone, Debug)]
 pub struct DetailsDump {
     /// User, verb, path, namespace, name, group and version, resource, subresource.
@@ -98,7 +98,7 @@ pub struct DetailsDump {
 }
 
 impl Controller {
-    /// The state of all levels, by name; who asks for what if `include_details`.
+    /// State of all levels, by name; with the requests' attributes if `include_details`.
     pub fn dump(&self, include_details: bool, now: SystemTime) -> Vec<LevelDump> {
         let clock = DumpTime { instant: timer_now(), system: now };
         let dump = |queues: &QueueSet, quiescing: bool| {
@@ -128,7 +128,7 @@ impl Controller {
     }
 }
 
-/// Now, by both clocks.
+/// The present, by both clocks.
 struct DumpTime {
     instant: Instant,
     system: SystemTime,
@@ -139,7 +139,7 @@ impl DumpTime {
         self.system - self.instant.saturating_duration_since(at)
     }
 
-    /// The queues with their requests, and requests without a queue.
+    /// Queues with their requests, and requests without a queue.
     fn requests(&self, set: &QueueSet, details: bool) -> (Vec<QueueDump>, Vec<RequestDump>) {
         let requests = set.requests();
         let mut queues: Vec<QueueDump> = set
@@ -201,7 +201,7 @@ impl DumpTime {
     }
 }
 
-/// Adds the queues that nobody is in, and puts all in order.
+/// Adds the inactive queues, and sorts all.
 fn add_idle(queues: &mut Vec<QueueDump>, queuing: Queuing) {
     queues.sort_unstable_by_key(|queue| queue.index);
     if let Queuing::Queue { dealer, .. } = queuing
@@ -294,8 +294,7 @@ const REQUEST_COLUMNS: [&str; 10] = [
 const DETAIL_COLUMNS: [&str; 8] =
     ["UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource"];
 
-/// `dump_requests`: a line for each request; with who asks for what if `include_details`
-/// (`?includeRequestDetails=1`).
+/// `dump_requests`: a line for each request; with its attributes if `include_details` (`?includeRequestDetails=1`).
 pub fn requests(levels: &[LevelDump], include_details: bool) -> String {
     let details = if include_details { &DETAIL_COLUMNS[..] } else { &[] };
     let mut table = Table::new(&[&REQUEST_COLUMNS[..], details].concat());
@@ -332,7 +331,7 @@ fn request_line(level: &str, queue: &str, place: &str, request: &RequestDump) ->
     ]
 }
 
-/// `2006-01-02T15:04:05.999999999Z`, without zeros at the end.
+/// Time as `2006-01-02T15:04:05.999999999Z`, without trailing zeros.
 fn nano_time(at: Option<SystemTime>) -> String {
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let Some(since) = since else {

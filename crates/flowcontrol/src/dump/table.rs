@@ -1,8 +1,8 @@
-//! Lines of cells, aligned.
+//! Text table with aligned cells.
 
-/// A cell takes so many columns at least ...
+/// Minimum width of a cell.
 const MINIMUM_WIDTH: usize = 8;
-/// ... and so many more than its text.
+/// Columns between a cell's text and the next cell.
 const PADDING: usize = 1;
 
 /// A table whose cells end with commas, so that it is read by people and programs.
@@ -15,8 +15,8 @@ impl Table {
         Table { rows: vec![headers.iter().map(|&header| header.to_owned()).collect()] }
     }
 
-    /// Adds a line with as many cells as there are headers. Names may have anything in them: what
-    /// would end a line or a cell is not shown.
+    /// Adds a line with as many cells as there are headers. Control characters in names are replaced, since they could
+    /// end a line or a cell.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let clean = |cell: String| match cell.contains(char::is_control) {
             true => cell.replace(char::is_control, "?"),
@@ -26,7 +26,7 @@ impl Table {
     }
 
     pub(super) fn text(&self) -> String {
-        // A comma is part of the cell.
+        // The comma is part of the cell.
         let width = |cell: &String| cell.chars().count() + 1;
         let mut widths = Vec::new();
         for row in &self.rows {

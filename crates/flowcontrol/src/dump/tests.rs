@@ -1,4 +1,4 @@
-//! Dumps have the reference's form.
+//! Tests that dumps have the reference's form.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kevel_clock::Clock;
 use super::*;
 use crate::{Controller, RequestDigest, Started, Unobserved, notation};
 
-/// Without the spaces at the ends of lines, which editors take away.
+/// Lines without trailing spaces, which editors remove.
 fn trimmed(text: &str) -> Vec<String> {
     text.lines().map(|line| line.trim().to_owned()).collect()
 }

@@ -1,13 +1,13 @@
-//! Shuffle sharding: the few queues of many that a flow may use.
+//! Shuffle sharding: the few queues of many that a flow may use (upstream: shufflesharding.Dealer).
 
 /// The largest hand that 60 bits can deal: 15 of 16 queues.
 const MAX_HAND: usize = 15;
-/// A hand is dealt from so many bits of a hash. The others keep the last card nearly even.
+/// Number of bits of the hash that a hand is dealt from. The other bits keep the last card nearly uniform.
 const MAX_HASH_BITS: f64 = 60.0;
-/// More queues than that are refused.
+/// Maximum number of queues.
 const MAX_DECK: u32 = 1 << 26;
 
-/// Deals hands of queues, each from a number.
+/// Deals hands of queues, each from a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dealer {
     deck: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Hand {
 }
 
 impl Dealer {
-    /// A dealer, or why there can be none.
+    /// A dealer; the error says why the sizes are impossible.
     pub(crate) fn new(deck: i64, hand: i64) -> Result<Self, String> {
         if deck <= 0 || hand <= 0 {
             return Err(format!("deckSize {deck} or handSize {hand} is not positive"));
@@ -45,16 +45,15 @@ impl Dealer {
         Ok(Dealer { deck: cards, hand: size })
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     pub(crate) fn deck(self) -> u32 {
         self.deck
     }
 
-    /// Deals a hand: the number is read as digits, of which each says how many of the cards that
-    /// are left are passed over.
+    /// Deals a hand: the hash is read as mixed-radix digits, each of which is the number of remaining cards to skip.
     pub(crate) fn deal(self, mut number: u64) -> Hand {
         let mut hand = Hand { cards: [0; MAX_HAND], len: 0 };
-        // What has been dealt, in ascending order.
+        // Cards dealt so far, in ascending order.
         let mut dealt = [0; MAX_HAND];
         for left in (self.deck - self.hand + 1..=self.deck).rev() {
             let base = u64::from(left);
@@ -75,7 +74,7 @@ impl Dealer {
 }
 
 impl Hand {
-    /// The cards, begun at another each time, so that flows whose hands overlap do not favour one.
+    /// The cards, rotated by `by`, so that flows with overlapping hands do not favour one queue.
     pub(crate) fn rotated(&self, by: u64) -> impl Iterator<Item = u32> {
         let cards = &self.cards[..self.len];
         let (before, after) = cards.split_at((by % self.len.max(1) as u64) as usize);

@@ -1,4 +1,4 @@
-//! Virtual time, and who gets the seats that are free.
+//! Virtual time, and dispatch of queued requests to free seats.
 
 use tokio::time::Instant;
 
@@ -8,8 +8,7 @@ use crate::observer::RejectReason;
 use crate::seat_seconds::SeatSeconds;
 
 impl QueueSet {
-    /// Counts the time that has passed. Seats that lingered are given back on the way, each at its
-    /// time.
+    /// Advances to `now`. Lingering seats that are due are released on the way, each at its time.
     pub(super) fn sync(&mut self, now: Instant) {
         while let Some(first) = self.lingering.first_entry().filter(|first| first.key().0 <= now) {
             let ((at, _), lingering) = first.remove_entry();
@@ -31,12 +30,12 @@ impl QueueSet {
         self.meters.advance(time);
     }
 
-    /// Tells what is measured over time how things are now.
+    /// Updates the time-weighted metrics.
     pub(super) fn note(&mut self) {
         self.meters.note(&self.totals);
     }
 
-    /// Gives seats back.
+    /// Releases seats.
     pub(super) fn release(&mut self, held: &Lingering) {
         self.totals.seats_in_use -= held.seats;
         self.reserve_in_use -= u32::from(held.of_reserve);
@@ -49,8 +48,7 @@ impl QueueSet {
         }
     }
 
-    /// Whether a request of this width can be given its seats. One that is wider than the level
-    /// gets the level for itself.
+    /// Whether a request of this width can have its seats. A request wider than the level runs alone.
     pub(super) fn can_accommodate(&self, seats: u32) -> bool {
         let reserve = if seats > 1 { self.reserve() } else { 0 };
         let limit = self.limit - reserve;
@@ -61,7 +59,7 @@ impl QueueSet {
         }
     }
 
-    /// How many seats are only for requests that take one.
+    /// Number of seats reserved for requests of one seat.
     fn reserve(&self) -> u32 {
         self.limit / RESERVE
     }
@@ -77,7 +75,7 @@ impl QueueSet {
         Arrival::Rejected(reason)
     }
 
-    /// Of the queues that a flow may use the one with the least work waiting.
+    /// Chooses, of the queues that a flow may use, the one with the least queued work.
     pub(super) fn choose_queue(&mut self, dealer: Dealer, hash: u64) -> u32 {
         let hand = dealer.deal(hash);
         let mut queues = hand.rotated(self.arrivals);
@@ -97,7 +95,7 @@ impl QueueSet {
         Arrival::Executing(slot)
     }
 
-    /// A request comes to its queue, and perhaps through it.
+    /// Enqueues a request, or executes it at once if it can be.
     pub(super) fn arrive_at(
         &mut self,
         now: Instant,
@@ -142,7 +140,7 @@ impl QueueSet {
         request.flow.observer().in_queue(1, i64::from(seats));
     }
 
-    /// What comes to the same as being the only one that waits, and being dispatched.
+    /// Executes a request at once; equivalent to enqueuing it alone and dispatching it.
     fn pass_through(&mut self, now: Instant, mut request: Request, queue: u32) -> Arrival {
         request.fit(self.limit);
         let (seats, work, r) = (request.estimate.max_seats(), request.work, self.r);
@@ -159,9 +157,8 @@ impl QueueSet {
         self.execute_at_once(now, request)
     }
 
-    /// Gives free seats to those who wait, in the order in which they would be finished. Who is
-    /// next is waited for, should he need more seats than there are; meanwhile those who need one
-    /// have the reserve.
+    /// Dispatches queued requests to free seats, in order of virtual finish time. If the next request needs more seats
+    /// than are free, the others wait for it; only requests of one seat may use the reserve meanwhile.
     pub(super) fn dispatch(&mut self, now: Instant) {
         while self.totals.waiting > 0 && self.totals.seats_in_use < self.limit {
             let Some(queue) = self.queues.next(self.served_last) else { break };
@@ -213,7 +210,7 @@ impl QueueSet {
         self.meters.dispatched(self.r, next_dispatch_r);
     }
 
-    /// Counts the seats of a request as taken.
+    /// Counts the seats of a request as in use.
     fn occupy(&mut self, slot: Slot) {
         let of_reserve = self.reserve_in_use < self.reserve();
         let request = &mut self.requests[slot];
@@ -229,7 +226,7 @@ impl QueueSet {
         request.flow.observer().executing(1, i64::from(seats));
     }
 
-    /// Takes a request that does not want to wait any longer out of its queue.
+    /// Removes a request that gives up waiting from its queue.
     pub(super) fn take_from_queue(&mut self, slot: Slot) {
         self.count_out(slot);
         if let Some(queue) = self.requests[slot].queue {
@@ -239,7 +236,7 @@ impl QueueSet {
         }
     }
 
-    /// Counts a request as one that waits no longer.
+    /// Counts a request as no longer queued.
     fn count_out(&mut self, slot: Slot) {
         let request = &self.requests[slot];
         let seats = request.estimate.max_seats();

@@ -1,4 +1,4 @@
-//! What a priority level measures about itself over time.
+//! Time-weighted metrics of a priority level.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use crate::metrics::{DEMAND_SEATS_BOUNDS, REQUEST_UTILIZATION, SEAT_UTILIZATION}
 use crate::seat_seconds::SeatSeconds;
 use crate::timing::{Integrator, Moments, TimingRatioHistogram};
 
-/// The measures of a level.
+/// Metrics of a level.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    /// Requests that wait, by how many could.
+    /// Queued requests, relative to the places in queues.
     pub waiting: TimingRatioHistogram,
-    /// Requests that are executed, by seats.
+    /// Executing requests, relative to seats.
     pub executing: TimingRatioHistogram,
-    /// Seats in use, by seats.
+    /// Seats in use, relative to seats.
     pub seats: TimingRatioHistogram,
-    /// Seats in use and asked for, by seats.
+    /// Seats in use and queued, relative to seats.
     pub demand: TimingRatioHistogram,
-    /// The same since the limits were adjusted.
+    /// Seats in use and queued, since the last adjustment of limits.
     recent_demand: Integrator,
-    /// R at the last dispatch from a queue, and that of the queue.
+    /// R at the last dispatch from a queue, and the queue's `next_dispatch_r`.
     pub last_dispatch: Option<(SeatSeconds, SeatSeconds)>,
 }
 

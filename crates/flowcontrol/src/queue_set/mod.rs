@@ -1,7 +1,7 @@
-//! The queues of one priority level: who is served, by fair queuing for server requests.
+//! Queue set of one priority level: fair queuing for server requests (upstream: QueueSet).
 //!
-//! A state machine without a clock or a lock: it is told the time with each event. All that is
-//! decided at one event counts as of that time.
+//! A state machine without a clock or a lock: each call gets the time, and everything decided in a call counts as of
+//! that time.
 
 mod dealer;
 mod dispatch;
@@ -29,29 +29,29 @@ use crate::observer::{FlowObserver, RejectReason};
 use crate::seat_seconds::SeatSeconds;
 use crate::work_estimate::WorkEstimate;
 
-/// How long a request is thought to take until it is known. It changes how things move, not
-/// where they settle; the reference's number.
+/// Assumed execution time of a request until it has finished. It affects the dynamics, not the steady state; the
+/// reference's value.
 pub(crate) const ESTIMATED_SERVICE_DURATION: Duration = Duration::from_millis(3);
-/// More seats than that are no estimate: sums of seats must not run over.
+/// Maximum seats of an estimate, so that sums of seats cannot overflow.
 const MAX_SEATS: u32 = 10_000;
 
-/// One seat in so many is kept for requests that take no more than one. A list has its seats until its client
-/// has read it; without these seats whoever asks for one object would wait for that. Small levels have none.
+/// One seat in this many is reserved for requests of one seat. A list keeps its seats until its client has read it;
+/// without the reserve, requests for single objects would wait for that. Small levels have none.
 const RESERVE: u32 = 16;
 
-/// What is done with requests that find no seat.
+/// Treatment of requests that find no free seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queuing {
-    /// All are given seats.
+    /// Execute all requests.
     Exempt,
-    /// They are refused.
+    /// Reject them.
     Reject,
-    /// They wait in queues, so many in each.
+    /// Queue them, up to `length_limit` in each queue.
     Queue { dealer: Dealer, length_limit: u32 },
 }
 
 impl Queuing {
-    /// How many requests can wait.
+    /// Number of requests that can be queued.
     pub(crate) fn places(self) -> u64 {
         match self {
             Queuing::Exempt | Queuing::Reject => 0,
@@ -62,7 +62,7 @@ impl Queuing {
     }
 }
 
-/// What becomes of a request that arrives.
+/// Outcome of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Executing(Slot),
@@ -70,49 +70,50 @@ pub(crate) enum Arrival {
     Rejected(RejectReason),
 }
 
-/// Counts of a priority level.
+/// Counters of a priority level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Requests that wait, and their seats.
+    /// Queued requests, and their seats.
     pub waiting: u32,
     pub seats_waiting: u32,
-    /// Requests that are executed.
+    /// Executing requests.
     pub executing: u32,
-    /// Their seats, and those that linger.
+    /// Seats of executing requests, and lingering seats.
     pub seats_in_use: u32,
-    /// Those of them that were taken by requests of queues.
+    /// The part of `seats_in_use` of requests that came through queues.
     pub queued_seats_in_use: u32,
-    /// What has been since the start.
+    /// Totals since the start.
     pub dispatched: u64,
     pub rejected: u64,
     pub timed_out: u64,
     pub cancelled: u64,
 }
 
-/// The requests and queues of a priority level.
+/// Requests and queues of a priority level.
 pub(crate) struct QueueSet {
     queuing: Queuing,
     limit: u32,
     requests: Requests,
     queues: Queues,
-    /// Seats that are still held for requests that have been answered, by when they are given back.
+    /// Lingering seats of finished requests, by the time of release.
     lingering: BTreeMap<(Instant, u64), Lingering>,
     totals: Totals,
-    /// R, the progress meter: what each active queue has been allotted since the start.
+    /// R, the progress meter: virtual service that each active queue was entitled to since the start.
     r: SeatSeconds,
-    /// Up to when all of this is counted.
+    /// Time up to which the state is advanced.
     updated: Instant,
     served_last: u32,
-    /// How many of the reserve's seats are in use.
+    /// Number of reserved seats in use.
     reserve_in_use: u32,
-    /// How many have arrived at queues, and have lingered.
+    /// Number of requests that arrived at queues, and number that lingered.
     arrivals: u64,
     lingered: u64,
     meters: Meters,
     woken: Vec<Waker>,
 }
 
-/// Seats that are held. It does not know the flow schema, which knows the level, which has this.
+/// Seats that are held. Has no reference to the flow schema, which would be a cycle: the schema refers to the level,
+/// which owns this.
 struct Lingering {
     seats: u32,
     queue: Option<u32>,
@@ -142,8 +143,7 @@ impl QueueSet {
         new
     }
 
-    /// Changes how requests wait. Those that do stay where they are: queues beyond the new number
-    /// drain.
+    /// Changes the queuing. Queued requests stay where they are: queues beyond the new number drain.
     pub(crate) fn set_queuing(&mut self, now: Instant, queuing: Queuing) {
         self.sync(now);
         self.queuing = queuing;
@@ -151,7 +151,7 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// Changes how many seats there are. Metrics are relative to `denominator`.
+    /// Changes the number of seats. Metrics are relative to `denominator`.
     pub(crate) fn set_limit(&mut self, now: Instant, limit: u32, denominator: u32) {
         self.sync(now);
         self.limit = limit;
@@ -159,7 +159,7 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// A request arrives. `hash` says which queues it may use.
+    /// Adds a request. `hash` determines the queues that it may use.
     pub(crate) fn arrive(
         &mut self,
         now: Instant,
@@ -203,7 +203,7 @@ impl QueueSet {
         arrival
     }
 
-    /// A request is through; its seats are free at once, or when they have lingered.
+    /// Finishes a request; its seats are released at once, or after its additional latency.
     pub(crate) fn finish(&mut self, now: Instant, slot: Slot) {
         self.sync(now);
         let Request { flow, estimate, queue, of_reserve, state, .. } = self.requests.remove(slot);
@@ -214,7 +214,7 @@ impl QueueSet {
         self.totals.executing -= 1;
         flow.observer().executing(-1, 0);
         if let Some(queue) = queue {
-            // The guess was made when it was dispatched: now it is known.
+            // Replaces the assumed execution time, counted at dispatch, by the real one.
             let guessed = SeatSeconds::of(estimate.initial_seats, ESTIMATED_SERVICE_DURATION);
             let took = now.saturating_duration_since(started);
             let took = SeatSeconds::of(estimate.initial_seats, took);
@@ -234,8 +234,7 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// A request does not want to wait any longer. If it has its seats already nothing is done, and
-    /// the answer is no.
+    /// Removes a queued request. Returns `false`, without effect, if it has its seats already.
     pub(crate) fn leave(&mut self, now: Instant, slot: Slot, reason: RejectReason) -> bool {
         if self.requests[slot].started().is_some() {
             return false;
@@ -248,8 +247,7 @@ impl QueueSet {
         true
     }
 
-    /// Looks whether a request has its seats by now; it is woken otherwise when it has. The answer
-    /// is since when.
+    /// Time of dispatch of a request; otherwise `waker` is woken at its dispatch.
     pub(crate) fn poll(&mut self, slot: Slot, waker: &Waker) -> Option<Instant> {
         let state = &mut self.requests[slot].state;
         match state {
@@ -266,13 +264,13 @@ impl QueueSet {
         }
     }
 
-    /// Time has passed.
+    /// Advances to `now` and dispatches.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.sync(now);
         self.dispatch(now);
     }
 
-    /// Gives back all seats that linger, for nobody will come back to this.
+    /// Releases all lingering seats: the queue set is not used any more.
     pub(crate) fn abandon(&mut self) {
         for held in std::mem::take(&mut self.lingering).into_values() {
             self.release(&held);
@@ -280,18 +278,18 @@ impl QueueSet {
         self.note();
     }
 
-    /// When somebody who waits may be dispatched though nothing happens until then.
+    /// Time at which lingering seats are released, if requests are queued: they may be dispatched then.
     pub(crate) fn alarm(&self) -> Option<Instant> {
         let first = self.lingering.first_key_value().filter(|_| self.totals.waiting > 0);
         first.map(|((at, _), _)| *at)
     }
 
-    /// Whether nobody waits or is executed.
+    /// Whether there are no queued or executing requests.
     pub(crate) fn is_idle(&self) -> bool {
         self.totals.waiting == 0 && self.totals.executing == 0
     }
 
-    /// Who is to be woken, when the lock is free.
+    /// Wakers to wake after the lock is released.
     pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.woken)
     }
@@ -320,7 +318,7 @@ impl QueueSet {
         &self.meters
     }
 
-    /// The demand for seats since this was asked last.
+    /// Seat demand since the last call.
     pub(crate) fn take_demand(&mut self, now: Instant) -> crate::timing::Moments {
         self.tick(now);
         self.meters.take_demand()

@@ -1,4 +1,4 @@
-//! Queues that have requests, and which of them is next.
+//! Queues with requests, and the choice of the next one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,38 +6,38 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::requests::{Requests, Slot};
 use crate::seat_seconds::SeatSeconds;
 
-/// A queue: requests that wait, and how many of those that came through it are executed.
+/// A queue: queued requests, and counters of the executing requests that came through it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     oldest: Option<Slot>,
     newest: Option<Slot>,
-    /// How many wait, and the sums of their seats and work.
+    /// Number of queued requests, and the sums of their seats and work.
     pub waiting: u32,
     pub initial_seats: u32,
     pub max_seats: u32,
     pub work: SeatSeconds,
-    /// How many are executed.
+    /// Number of executing requests.
     pub executing: u32,
-    /// The seats of those, and of those that linger.
+    /// Seats of the executing requests, and lingering seats.
     pub seats_in_use: u32,
-    /// R at which the next request would be dispatched in the virtual world.
+    /// R at which the next request would be dispatched in virtual time.
     pub next_dispatch_r: SeatSeconds,
-    /// R at which the oldest that waits would be finished: its place among the queues.
+    /// R at which the oldest queued request would finish: the sort key of the queue.
     finish_r: Option<SeatSeconds>,
 }
 
 impl Queue {
-    /// Whether anybody is in it.
+    /// Whether the queue has queued or executing requests.
     pub(crate) fn is_active(&self) -> bool {
         self.waiting > 0 || self.executing > 0
     }
 
-    /// The request that has waited longest.
+    /// The request that has been queued longest.
     pub(crate) fn oldest(&self) -> Option<Slot> {
         self.oldest
     }
 
-    /// Puts a request at the end.
+    /// Appends a request.
     pub(crate) fn push(&mut self, requests: &mut Requests, slot: Slot) {
         let last = self.newest.replace(slot);
         match last {
@@ -52,7 +52,7 @@ impl Queue {
         self.work += request.work;
     }
 
-    /// Takes a request out, wherever it stands.
+    /// Removes a request from any position.
     pub(crate) fn unlink(&mut self, requests: &mut Requests, slot: Slot) {
         let request = &mut requests[slot];
         let (before, after) = (request.before.take(), request.after.take());
@@ -70,25 +70,25 @@ impl Queue {
         }
     }
 
-    /// The requests that wait, the oldest first.
+    /// Queued requests, the oldest first.
     pub(crate) fn iter<'a>(&self, requests: &'a Requests) -> impl Iterator<Item = Slot> + 'a {
         std::iter::successors(self.oldest, |&slot| requests[slot].after)
     }
 }
 
-/// The queues that have state, by index. A queue that nobody is in has none.
+/// Queues with state, by index. A queue without requests and lingering seats has none.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     queues: HashMap<u32, Queue, BuildHasherDefault<IndexHasher>>,
-    /// Those in which somebody waits, by when their oldest would be finished.
+    /// Queues with queued requests, by the virtual finish time of their oldest.
     ready: BTreeSet<(SeatSeconds, u32)>,
-    /// How many somebody is in.
+    /// Number of active queues.
     active: u32,
 }
 
 impl Queues {
-    /// Changes a queue, and keeps what follows from it: nobody is dispatched before he arrived, the
-    /// queue's place among the others, and that it is forgotten when it has no state.
+    /// Changes a queue and restores the invariants: no request is dispatched before its arrival in virtual time,
+    /// `ready` has the queue's sort key, and a queue without state is removed.
     pub(crate) fn change(
         &mut self,
         index: u32,
@@ -100,7 +100,7 @@ impl Queues {
         change(queue, requests);
         let finish_r = queue.oldest.map(|slot| {
             let oldest = &requests[slot];
-            // A queue that cannot use all that it is given must not save it up.
+            // A queue must not save up service that it could not use.
             queue.next_dispatch_r = queue.next_dispatch_r.max(oldest.arrival_r);
             queue.next_dispatch_r + oldest.work
         });
@@ -117,16 +117,15 @@ impl Queues {
         }
     }
 
-    /// The queue whose oldest request would be finished first; of several the one that comes next
-    /// after the queue that was served last.
+    /// The queue whose oldest request has the earliest virtual finish time; of several the next one after the queue
+    /// that was served last.
     pub(crate) fn next(&self, served_last: u32) -> Option<u32> {
         let &(finish_r, first) = self.ready.first()?;
         let behind = self.ready.range((finish_r, served_last.saturating_add(1))..).next();
         Some(behind.filter(|(r, _)| *r == finish_r).map_or(first, |(_, index)| *index))
     }
 
-    /// The oldest request of each queue in which somebody waits, and the queue, in the order in which they would
-    /// be finished.
+    /// The oldest request of each queue with queued requests, and the queue's index, in order of virtual finish time.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (u32, Slot)> {
         let oldest = |&(_, index): &(SeatSeconds, u32)| Some((index, self.get(index)?.oldest()?));
         self.ready.iter().filter_map(oldest)
@@ -136,12 +135,12 @@ impl Queues {
         self.queues.get(&index)
     }
 
-    /// How many queues somebody is in.
+    /// Number of active queues.
     pub(crate) fn active(&self) -> u32 {
         self.active
     }
 
-    /// Those that have state, in no order.
+    /// Queues with state, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Queue)> + Clone {
         self.queues.iter().map(|(index, queue)| (*index, queue))
     }
@@ -168,7 +167,7 @@ impl Queues {
     }
 }
 
-/// Spreads indexes. Nobody outside chooses them: a hash with a key does.
+/// Hasher of indexes. Clients cannot choose them: they come from a keyed hash.
 #[derive(Debug, Default)]
 pub(crate) struct IndexHasher(u64);
 

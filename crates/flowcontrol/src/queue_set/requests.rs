@@ -1,4 +1,4 @@
-//! The requests of a priority level that wait or are executed, each in a slot of its own.
+//! Queued and executing requests of a priority level, each in a slot.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use crate::digest::RequestDetails;
 use crate::seat_seconds::SeatSeconds;
 use crate::work_estimate::WorkEstimate;
 
-/// Where a request is kept. Whoever is told a slot owns it until the request is taken out.
+/// Slot of a request. The holder owns it until the request is removed.
 pub(crate) type Slot = u32;
 
-/// When all requests are gone, room for more than that is given back.
+/// Capacity that is kept when all requests are gone.
 const KEPT: usize = 256;
 
-/// A request that waits or is executed.
+/// A queued or executing request.
 pub(crate) struct Request {
     pub flow: Arc<FlowSchema>,
     pub details: RequestDetails,
     pub estimate: WorkEstimate,
-    /// What the estimate comes to.
+    /// Work of the estimate.
     pub work: SeatSeconds,
     pub arrived: Instant,
-    /// R when it arrived.
+    /// R at the arrival.
     pub arrival_r: SeatSeconds,
-    /// Its queue, if it came through one.
+    /// Index of its queue, if it came through one.
     pub queue: Option<u32>,
-    /// Whether its seat is one of those that are only for requests of one seat.
+    /// Whether its seat is one of the reserve.
     pub of_reserve: bool,
     pub state: State,
-    /// Its neighbours in the queue, while it waits.
+    /// Neighbours in the queue, while it is queued.
     pub(super) before: Option<Slot>,
     pub(super) after: Option<Slot>,
 }
 
-/// How far a request has come.
+/// State of a request.
 pub(crate) enum State {
-    /// It waits, and this wakes it.
+    /// Queued; the waker is woken at its dispatch.
     Waiting(Option<Waker>),
-    /// It has its seats since then, and does not know yet.
+    /// Dispatched at this time, but not polled since.
     Dispatched(Instant),
-    /// It has its seats since then.
+    /// Executing since this time.
     Executing(Instant),
 }
 
 impl Request {
-    /// When it was given its seats.
+    /// Time of dispatch.
     pub(crate) fn started(&self) -> Option<Instant> {
         match self.state {
             State::Waiting(_) => None,
@@ -56,7 +56,7 @@ impl Request {
         }
     }
 
-    /// Makes what it leaves behind as narrow as the level is, and as much longer.
+    /// Narrows the final seats to the level's limit and lengthens the additional latency in proportion.
     pub(super) fn fit(&mut self, limit: u32) {
         let estimate = &mut self.estimate;
         if estimate.final_seats > limit {
@@ -67,7 +67,7 @@ impl Request {
     }
 }
 
-/// Requests by their slots.
+/// Requests by slot.
 #[derive(Default)]
 pub(crate) struct Requests {
     slots: Vec<Entry>,
@@ -77,7 +77,7 @@ pub(crate) struct Requests {
 
 enum Entry {
     Used(Request),
-    /// Free, as is the other.
+    /// Free slot, with the next one in the free list.
     Free(Option<Slot>),
 }
 
@@ -95,7 +95,7 @@ impl Requests {
             }
             None => {
                 self.slots.push(Entry::Used(request));
-                // Each has a client: there are fewer than 2^32.
+                // Each request has a client connection: there are fewer than 2^32.
                 (self.slots.len() - 1) as Slot
             }
         }
@@ -113,7 +113,7 @@ impl Requests {
         request
     }
 
-    /// All of them, in no order that means anything.
+    /// All requests, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
         self.slots.iter().filter_map(|entry| match entry {
             Entry::Used(request) => Some(request),

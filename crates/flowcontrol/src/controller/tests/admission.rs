@@ -1,4 +1,4 @@
-//! Requests that are served, wait, or are refused.
+//! Tests of requests that are executed, queued or rejected.
 
 use super::*;
 use crate::digest::MAX_DETAILS;
@@ -49,7 +49,7 @@ async fn who_finds_no_place_is_refused_at_once() {
     let level = level(&controller, "one").unwrap();
     assert_eq!((level.cancelled, level.rejected, level.waiting), (20, 21, 0));
 
-    // The level of last resort has no queues.
+    // The catch-all level has no queues.
     let controller = Controller::new(3, Arc::new(Unobserved));
     let _all = admitted(&controller, "jane", 3);
     let refused: Vec<_> = (0..9).map(|_| rejected(&controller, "jane", 1)).collect();
@@ -91,7 +91,7 @@ async fn lingering_seats_are_waited_for() {
     let first = controller.admit(&digest, |_| estimate, later(1)).await.unwrap();
     let began = kevel_clock::timer_now();
     drop(first);
-    // Nothing happens but that time passes.
+    // Only time passes.
     let second = controller.admit(&digest, |_| WorkEstimate::seats(1), later(1)).await.unwrap();
     assert!((40..=42).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
     drop(second);
@@ -141,8 +141,7 @@ async fn nothing_outlives_the_controller_but_requests() {
     assert!(schema.upgrade().is_none());
 }
 
-/// What a request that waits costs: its slot, what is kept of it for dumps, its future and its
-/// timer.
+/// Memory of a queued request: its slot, its details for dumps, its future and its timer.
 #[test]
 fn who_waits_holds_little() {
     let bytes = size_of::<Request>() + MAX_DETAILS + size_of::<Waiting>();

@@ -1,4 +1,4 @@
-//! No seat is lost or given twice, wherever requests are cancelled.
+//! Tests that no seat is lost or given twice, wherever requests are cancelled.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::random::Random;
 
 const USERS: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
 
-/// Configurations that follow each other.
+/// Successive configurations.
 const CONFIGURATIONS: [&str; 4] = [
     "
 level one queue shares=20 lendable=50 queues=4 hand=2 length=3
@@ -42,7 +42,7 @@ schema ones 100 one ByUser
     "",
 ];
 
-/// Requests under way: those that have seats, and those that wait for them.
+/// Requests under way: executing and queued.
 #[derive(Default)]
 struct Requests {
     admitted: Vec<Admitted>,
@@ -100,13 +100,13 @@ fn take<T>(all: &mut Vec<T>, random: &mut Random) -> Option<T> {
     (!all.is_empty()).then(|| all.swap_remove(random.below(all.len() as u64) as usize))
 }
 
-/// What levels count, what observers were told, and what there is are the same.
+/// Checks that the levels' counters, the observer's counters and the requests agree.
 fn check(controller: &Controller, counter: &Counter, requests: &Requests) {
     controller.check();
     let levels = controller.dump(false, Clock::system().now());
     let sum = |of: fn(&LevelDump) -> u32| levels.iter().map(of).sum::<u32>();
     let (waiting, executing) = (sum(|level| level.waiting), sum(|level| level.executing));
-    // Of those that wait some have been dispatched, and do not know yet.
+    // Some of the waiting futures have been dispatched, but not polled yet.
     assert_eq!((waiting + executing) as usize, requests.waiting.len() + requests.admitted.len());
     assert!(executing as usize >= requests.admitted.len());
     let told = |count: &AtomicI64| count.load(Relaxed);
@@ -132,7 +132,7 @@ async fn no_seat_is_lost_or_given_twice() {
             check(&controller, &counter, &requests);
         }
         let Requests { admitted, waiting } = requests;
-        // In one order or the other.
+        // In either order.
         match seed % 2 {
             0 => drop((admitted, waiting)),
             _ => drop((waiting, admitted)),
@@ -148,7 +148,7 @@ async fn no_seat_is_lost_or_given_twice() {
     }
 }
 
-/// The same from several threads at once, with tasks that are aborted anywhere.
+/// Random requests from several threads, with tasks that are aborted anywhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn threads_do_not_lose_seats_either() {
     let counter = Counter::default();
@@ -189,7 +189,7 @@ async fn threads_do_not_lose_seats_either() {
             .iter()
             .all(|level| level.idle && level.seats_in_use == 0)
     };
-    // Tasks that were aborted end in their own time.
+    // Aborted tasks end some time later.
     for _ in 0..1000 {
         if idle() {
             break;

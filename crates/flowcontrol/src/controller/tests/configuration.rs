@@ -1,4 +1,4 @@
-//! Configurations come and go while requests are under way.
+//! Tests of configuration changes while requests are under way.
 
 use kevel_clock::Clock;
 
@@ -28,7 +28,7 @@ async fn a_level_that_is_gone_drains() {
 
     let without = TWO_LEVELS.replace("level one", "level three");
     let digested = configure(&controller, &without);
-    // Its schema dangles, and the next that matches is used.
+    // The schema of the removed level dangles, and the next matching one is used.
     let messages: Vec<_> = digested
         .status_updates
         .iter()
@@ -38,7 +38,7 @@ async fn a_level_that_is_gone_drains() {
     drop(admitted(&controller, "jane", 1));
     assert_eq!(controller.classify(&by("jane")).name(), "second");
 
-    // Who is in it stays in it, and it keeps a share.
+    // Its requests stay in the removed level, which keeps its shares.
     let one = level(&controller, "one").unwrap();
     assert!(one.quiescing && !one.idle);
     assert_eq!((one.executing, one.waiting), (1, 1));
@@ -51,7 +51,7 @@ async fn a_level_that_is_gone_drains() {
     assert_eq!(seats.flow_schema().priority_level(), "one");
     drop(seats);
 
-    // It is forgotten when it is idle, without anybody's doing.
+    // The controller removes it when it is idle.
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(level(&controller, "one").is_none());
     assert_eq!(controller.gauges().levels.len(), 4);
@@ -107,7 +107,7 @@ async fn what_cannot_be_used_is_said_and_ignored() {
         .map(|(name, why)| (name.to_owned(), why.to_owned()))
     );
     assert_eq!(controller.classify(&by("jane")).name(), "catch-all");
-    // A level is exempt by its name, not by what it says.
+    // Only the level named `exempt` may be exempt, whatever its spec.
     let (levels, _) = notation::parse("level free exempt shares=1 lendable=0");
     let digested = controller.configure(&levels, &[] as &[Value], Time::now(&Clock::system()));
     assert_eq!(digested.ignored[0].1, "non-alignment between name and type");
@@ -119,10 +119,10 @@ async fn queues_and_limits_change_under_way() {
     let _all = admitted(&controller, "jane", 95);
     let waiting = tokio::spawn(waiting(&controller, "joe", 1));
     tokio::task::yield_now().await;
-    // More shares: who waits gets a seat.
+    // More shares: the queued request gets a seat.
     configure(&controller, &ONE_LEVEL.replace("shares=95", "shares=495"));
     let joes = waiting.await.unwrap().unwrap();
-    // No queues: who finds no seat is refused.
+    // No queues: a request without a seat is rejected.
     let reject = ONE_LEVEL.replace("level one queue", "level one reject");
     let reject = reject.replace("queues=8 hand=2 length=10", "");
     configure(&controller, &reject.replace("shares=95", "shares=495"));

@@ -1,4 +1,4 @@
-//! How many seats levels have.
+//! Tests of the levels' seats.
 
 use kevel_clock::Clock;
 
@@ -16,7 +16,7 @@ fn with_bootstrap(seats: u32) -> Arc<Controller> {
     controller
 }
 
-/// `NAME nominal lower upper current target`, as metrics say.
+/// `NAME nominal lower upper current target`, from the gauges.
 fn limits(controller: &Controller) -> (Vec<String>, f64) {
     let gauges = controller.gauges();
     let line = |level: &crate::LevelGauges| {
@@ -26,8 +26,8 @@ fn limits(controller: &Controller) -> (Vec<String>, f64) {
     (gauges.levels.iter().map(line).collect(), gauges.fair_fraction)
 }
 
-/// What the reference's metrics say on a fresh cluster with 60 seats on which an administrator has
-/// made two requests at a time.
+/// Expected values are the reference's metrics on a fresh cluster with 60 seats and two concurrent requests of an
+/// administrator.
 #[tokio::test(start_paused = true)]
 async fn a_fresh_cluster_has_the_references_limits() {
     let controller = with_bootstrap(60);
@@ -65,7 +65,7 @@ async fn requests_are_no_wider_than_their_levels_allow() {
         let groups = ["system:authenticated".to_owned()];
         controller.classify(&RequestDigest { groups: &groups, ..by(user) }).max_seats()
     };
-    // max(1, min(15 % of the level's, the level's / hand size)); no level's own without queues.
+    // max(1, min(15 % of the level's seats, seats / hand size)); 0 without queues.
     assert_eq!(of(600, "jane"), 8);
     assert_eq!(of(6000, "jane"), 74);
     assert_eq!(of(60, "jane"), 1);
@@ -74,7 +74,7 @@ async fn requests_are_no_wider_than_their_levels_allow() {
     assert_eq!(controller.classify(&by("jane")).max_seats(), 0);
 }
 
-/// Levels with their demand, and what each gets.
+/// Checks the seats of levels with given demands.
 fn check(text: &str) {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let seats: u32 =
@@ -108,46 +108,45 @@ fn check(text: &str) {
     assert_eq!(found, expected, "{text}");
 }
 
-/// Each line: a level, the high watermark and the smoothed demand of its seats, and how many it
-/// gets.
+/// Each line: a level, the high watermark and smoothed value of its seat demand, and its seats.
 #[tokio::test(start_paused = true)]
 async fn seats_are_lent_to_those_who_can_use_them() {
-    // Nobody asks for anything: what can be lent is spread by what must be kept.
+    // No demand: lendable seats are spread in proportion to the seats that must be kept.
     check(
         "seats 100
         level a reject shares=45 lendable=50 : 0 0 = 41
         level b reject shares=45 lendable=50 : 0 0 = 41
         level catch-all reject shares=10 lendable=0 : 0 0 = 19",
     );
-    // One asks for more than it has: it gets what the other lends.
+    // One level demands more than it has: it gets what the other lends.
     check(
         "seats 100
         level a reject shares=45 lendable=50 : 200 200 = 68
         level b reject shares=45 lendable=50 : 0 0 = 22
         level catch-all reject shares=10 lendable=0 : 0 0 = 10",
     );
-    // But not more than it may borrow; the rest is for the others.
+    // No more than its borrowing limit; the rest goes to the others.
     check(
         "seats 100
         level a reject shares=45 lendable=50 borrowing=20 : 200 200 = 54
         level b reject shares=45 lendable=50 : 0 0 = 32
         level catch-all reject shares=10 lendable=0 : 0 0 = 14",
     );
-    // Who lends nothing keeps what it has.
+    // Levels that lend nothing keep their seats.
     check(
         "seats 100
         level a reject shares=45 lendable=0 : 200 200 = 45
         level b reject shares=45 lendable=0 : 0 0 = 45
         level catch-all reject shares=10 lendable=0 : 0 0 = 10",
     );
-    // What was used is kept, up to the level's own.
+    // Recently used seats are kept, up to the nominal ones.
     check(
         "seats 100
         level a reject shares=45 lendable=50 : 200 200 = 50
         level b reject shares=45 lendable=50 : 40 10 = 40
         level catch-all reject shares=10 lendable=0 : 0 0 = 10",
     );
-    // Exempt requests take from what is lent; what must be kept is kept.
+    // Exempt requests take lendable seats; the others are kept.
     check(
         "seats 100
         level a reject shares=45 lendable=50 : 45 45 = 31
@@ -195,11 +194,11 @@ schema all 100 one ByUser
         .collect();
     tokio::time::sleep(BORROWING_ADJUSTMENT_PERIOD + Duration::from_millis(1)).await;
     let (one, two) = current();
-    // The other keeps what it must; those who wait get the rest.
+    // The other level keeps its minimum; the waiting requests get the rest.
     assert_eq!((one, two), (68, 22));
     let woken = waiting.iter().filter(|task| task.is_finished()).count();
     assert_eq!(woken as u32, one - 41);
-    // When they are through, it is given back, slowly.
+    // When they have finished, the seats are given back slowly.
     executing.clear();
     waiting.drain(..).for_each(|task| task.abort());
     tokio::time::sleep(60 * BORROWING_ADJUSTMENT_PERIOD).await;

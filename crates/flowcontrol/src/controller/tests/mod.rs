@@ -1,4 +1,4 @@
-//! The controller as its users see it. Time stands still unless a test lets it pass.
+//! Tests of the controller's public API. Time is paused unless a test advances it.
 
 mod admission;
 mod cancellation;
@@ -14,7 +14,7 @@ use crate::dump::LevelDump;
 use crate::observer::{FlowObserver, RejectReason, Unobserved};
 use crate::{Started, notation};
 
-/// Sums up what it is told about all flows.
+/// Observer that sums up over all flows.
 #[derive(Default)]
 struct Counts {
     waiting: AtomicI64,
@@ -61,7 +61,7 @@ impl FlowObserver for Counter {
     }
 }
 
-/// A controller with a configuration as text.
+/// A controller with a configuration from text.
 fn controller(seats: u32, configuration: &str) -> Arc<Controller> {
     let controller = Controller::new(seats, Arc::new(Unobserved));
     configure(&controller, configuration);
@@ -73,7 +73,7 @@ fn configure(controller: &Controller, configuration: &str) -> Digested {
     controller.configure(&levels, &schemas, Time::now(&Clock::system()))
 }
 
-/// One level of all seats that the others leave, and everybody in it.
+/// One level with all seats but the mandatory levels', for all requests.
 const ONE_LEVEL: &str = "
 level one queue shares=95 lendable=0 borrowing=0 queues=8 hand=2 length=10
 schema all 100 one ByUser
@@ -82,7 +82,7 @@ schema all 100 one ByUser
   at * *
 ";
 
-/// A request of somebody for a path.
+/// A request of a user for a path.
 fn by(user: &str) -> RequestDigest<'_> {
     RequestDigest { user, verb: "get", path: "/x", ..RequestDigest::default() }
 }

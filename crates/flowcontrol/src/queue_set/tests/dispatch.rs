@@ -1,4 +1,4 @@
-//! Limits, widths, lingering seats, changes of configuration.
+//! Tests of limits, widths, lingering seats and changes of configuration.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn a_level_without_queues_refuses() {
     let other = bench.execute(0, 1);
     bench.finish(slot);
     bench.finish(other);
-    // What is wider than the level has it for itself.
+    // A request wider than the level runs alone.
     let wide = bench.execute(0, 9);
     assert_eq!(
         bench.arrive(0, WorkEstimate::seats(1)),
@@ -42,7 +42,7 @@ fn a_queue_takes_as_many_as_it_may() {
     // Another queue has room.
     let other = bench.wait(1, 1);
     bench.at(millis(1)).finish(first);
-    // The flow that has not been served is first, then they take turns.
+    // The flow that has not been served comes first, then they take turns.
     assert!(bench.is_executing(other));
     bench.at(millis(2)).finish(other);
     assert!(bench.is_executing(waiting[0]) && !bench.is_executing(waiting[1]));
@@ -67,7 +67,7 @@ fn who_is_next_is_waited_for() {
     let wide = bench.wait(1, 4);
     let narrow = [bench.wait(0, 1), bench.wait(0, 1)];
     bench.at(millis(10)).finish(running[0]);
-    // There are two seats, but the other flow is to be served first.
+    // There are two free seats, but the other flow is next.
     assert_eq!(bench.set.totals().seats_in_use, 2);
     bench.at(millis(11)).finish(running[1]);
     assert!(bench.is_executing(wide) && !bench.is_executing(narrow[0]));
@@ -78,16 +78,16 @@ fn who_is_next_is_waited_for() {
 #[test]
 fn who_needs_one_seat_does_not_wait_for_who_needs_many() {
     let mut bench = Bench::new(queues(8, 1, 99), 32);
-    // Two of the seats are not for lists.
+    // Two of the seats are reserved for requests of one seat.
     let mut lists: Vec<_> = (0..3).map(|_| bench.execute(0, 10)).collect();
     let waiting = bench.wait(0, 10);
     let small = [bench.execute(1, 1), bench.execute(2, 1)];
     assert_eq!(bench.set.totals().seats_in_use, 32);
     let third = bench.wait(3, 1);
-    // Who has one gives it to the next who needs one, not to the list.
+    // A reserved seat goes to the next request of one seat, not to the list.
     bench.at(millis(1)).finish(small[0]);
     assert!(bench.is_executing(third) && !bench.is_executing(waiting));
-    // A list's seats are for whoever is next.
+    // A list's seats go to the next request in order.
     bench.at(millis(2)).finish(lists.remove(0));
     assert!(bench.is_executing(waiting));
     for slot in lists.into_iter().chain([waiting, third, small[1]]) {
@@ -153,7 +153,8 @@ fn seats_linger_after_the_answer() {
     assert_eq!(bench.set.alarm(), None);
     bench.finish(waiting);
     bench.finish(narrow);
-    // Idle is who neither waits nor is executed; the queue is gone when its seats are.
+    // The level is idle without queued and executing requests; the queue is removed when its lingering seats are
+    // released.
     assert!(bench.set.is_idle() && bench.set.queues().iter().next().is_none());
 }
 
@@ -165,7 +166,7 @@ fn what_is_left_behind_is_made_to_fit() {
     let Arrival::Executing(slot) = bench.arrive(0, estimate) else { panic!() };
     let fitted = bench.set.requests()[slot].estimate;
     assert_eq!((fitted.final_seats, fitted.additional_latency), (2, millis(40)));
-    // The same when it has waited.
+    // The same for a request that was queued.
     let waiting = match bench.arrive(1, estimate) {
         Arrival::Waiting(slot) => slot,
         other => panic!("{other:?}"),
@@ -185,10 +186,10 @@ fn limits_and_queues_change_under_way() {
     bench.set.set_limit(bench.now, 3, 3);
     bench.set.check();
     assert_eq!(bench.set.totals().executing, 3);
-    // Fewer queues: who waits in one that is no more stays there until it is its turn.
+    // Fewer queues: requests in a removed queue stay there until they are dispatched.
     bench.set.set_queuing(bench.now, queues(2, 1, 9));
     assert_eq!(bench.set.totals().waiting, 5);
-    // No queues: newcomers are refused, those who wait are served.
+    // No queues: new requests are rejected, queued ones are dispatched.
     bench.set.set_queuing(bench.now, Queuing::Reject);
     assert_eq!(
         bench.arrive(0, WorkEstimate::seats(1)),

@@ -1,17 +1,17 @@
-//! What fair queuing is for.
+//! Tests of fairness between flows.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::random::Random;
 
-/// Runs flows against each other: each keeps so many requests of this width and duration in the
-/// level. The answer is how many of each were served, and how long each waited at most.
+/// Runs flows against each other: each keeps a number of requests of this width and duration in the level. Returns the
+/// number of served requests of each flow, and their maximum wait.
 fn run(limit: u32, flows: &[(u64, u32, u64)], end: Duration) -> Vec<(u64, Duration)> {
     let mut bench = Bench::new(queues(flows.len() as i64, 1, 1000), limit);
     bench.checked = false;
     let mut random = Random::new(7);
-    // Requests that are executed, by when they end; and those that wait.
+    // Executing requests by end, and queued requests.
     let mut running: BTreeMap<(Duration, Slot), usize> = BTreeMap::new();
     let mut waiting: Vec<(Slot, usize, Duration)> = Vec::new();
     let mut served = vec![(0, Duration::ZERO); flows.len()];
@@ -47,13 +47,13 @@ fn run(limit: u32, flows: &[(u64, u32, u64)], end: Duration) -> Vec<(u64, Durati
 #[test]
 fn a_quiet_flow_does_not_wait_for_a_greedy_one() {
     let served = run(4, &[(300, 1, 10), (1, 1, 10)], Duration::from_secs(20));
-    // The quiet one waits for the next seat, not for the 300.
+    // The quiet flow waits for the next seat, not for the 300 requests.
     assert!(served[1].1 <= millis(12), "{served:?}");
     // It is served nearly all of the time.
     assert!(served[1].0 > 1200, "{served:?}");
 }
 
-/// The seats that flows held, times the time.
+/// Seats that flows held, times the duration.
 fn held(limit: u32, flows: &[(u64, u32, u64)]) -> Vec<u64> {
     let served = run(limit, flows, Duration::from_secs(60));
     let held = |((count, _), (_, seats, millis)): (&(u64, Duration), &(u64, u32, u64))| {
@@ -71,15 +71,15 @@ fn greedy_flows_share_evenly_by_the_seats_that_they_hold() {
     };
     let narrow = held(8, &[(50, 1, 10), (200, 1, 10), (100, 1, 3), (50, 1, 40)]);
     assert!(spread(&narrow) < 0.02, "{narrow:?}");
-    // Seats stay empty while a wide one waits for another: virtual time runs ahead of the work that
-    // is done, and a flow with fewer requests has no claim to what was when they had not come.
+    // Seats stay empty while a wide request waits for another seat: virtual time runs ahead of the work done, and a
+    // flow with fewer requests has no claim to service from before they arrived.
     let wide = held(8, &[(50, 1, 10), (200, 1, 10), (50, 2, 10), (50, 1, 40)]);
     assert!(spread(&wide) < 0.1, "{wide:?}");
 }
 
 #[test]
 fn nobody_saves_up_what_it_does_not_use() {
-    // A flow that was alone for long is not made to wait for it when another comes.
+    // A flow that was alone for long is not penalized when another comes.
     let mut bench = Bench::new(queues(2, 1, 100), 1);
     let mut now = Duration::ZERO;
     let mut slot = bench.execute(0, 1);

@@ -1,4 +1,4 @@
-//! Fair queuing, with a clock of its own.
+//! Tests of fair queuing, with explicit time.
 
 mod dispatch;
 mod fairness;
@@ -15,7 +15,7 @@ use crate::configuration::{FlowSchemaObject, LevelOfSchema};
 use crate::observer::Unobserved;
 use crate::priority_level::{PriorityLevel, Signal};
 
-/// A flow schema that is about nobody.
+/// A flow schema that matches no request.
 fn flow() -> Arc<FlowSchema> {
     let level = PriorityLevel::new(
         "l",
@@ -42,7 +42,7 @@ struct Bench {
     start: Instant,
     now: Instant,
     flow: Arc<FlowSchema>,
-    /// Whether all sums are checked after each event, which takes time.
+    /// Whether all invariants are checked after each event, which takes time.
     checked: bool,
 }
 
@@ -54,7 +54,7 @@ impl Bench {
         Bench { set, start, now: start, flow: flow(), checked: true }
     }
 
-    /// Goes on to so long after the start.
+    /// Moves the time to `time` after the start.
     fn at(&mut self, time: Duration) -> &mut Self {
         self.now = self.start + time;
         self
@@ -67,7 +67,7 @@ impl Bench {
         arrival
     }
 
-    /// A request that must get its seats at once.
+    /// Adds a request that must be executed at once.
     fn execute(&mut self, hash: u64, seats: u32) -> Slot {
         match self.arrive(hash, WorkEstimate::seats(seats)) {
             Arrival::Executing(slot) => slot,
@@ -75,7 +75,7 @@ impl Bench {
         }
     }
 
-    /// A request that must wait.
+    /// Adds a request that must be queued.
     fn wait(&mut self, hash: u64, seats: u32) -> Slot {
         match self.arrive(hash, WorkEstimate::seats(seats)) {
             Arrival::Waiting(slot) => slot,

@@ -1,7 +1,7 @@
-//! Fair queuing as it is defined, computed the slow way, and random arrivals at both.
+//! Naive model of fair queuing, compared with the queue set on random arrivals.
 //!
-//! The model has a list of queues with lists of requests, computes every sum anew, looks at every
-//! queue for each decision, and goes through every point of time at which something happens.
+//! The model has a list of queues with lists of requests, recomputes every sum, examines every queue for each decision,
+//! and goes through every point of time at which something happens.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,7 +35,7 @@ impl Job {
 struct ModelQueue {
     waiting: VecDeque<Job>,
     executing: Vec<Job>,
-    /// Seats that linger, until when, and whether they are the reserve's.
+    /// Lingering seats: number, end, and whether they are the reserve's.
     lingering: Vec<(u64, u64, bool)>,
     start_r: i128,
 }
@@ -84,7 +84,7 @@ impl Model {
         self.queues.iter().map(|queue| queue.executing.len()).sum()
     }
 
-    /// R grows by min(seats asked for, limit) / active queues.
+    /// R grows by min(seat demand, limit) / active queues.
     fn advance(&mut self, to: u64) {
         loop {
             let ends = self.queues.iter().flat_map(|queue| queue.lingering.iter().map(|l| l.0));
@@ -99,7 +99,7 @@ impl Model {
             self.now = next;
             let mut released = false;
             for queue in &mut self.queues {
-                // One at a time, as each changes how fast R grows, if only for no time.
+                // One at a time, as each release changes the growth of R, if only for no time.
                 if let Some(at) = queue.lingering.iter().position(|(end, ..)| *end <= next) {
                     queue.lingering.remove(at);
                     released = true;
@@ -147,7 +147,7 @@ impl Model {
         (executing + lingering.filter(|(.., of_reserve)| *of_reserve).count()) as u64
     }
 
-    /// The queue whose oldest job, if it is wanted, would be finished first.
+    /// The queue whose oldest job, if `wanted`, has the earliest virtual finish time.
     fn first(&self, after: usize, wanted: impl Fn(&Job) -> bool) -> Option<usize> {
         let count = self.queues.len();
         let mut best: Option<(i128, usize)> = None;
@@ -224,11 +224,11 @@ impl Model {
     }
 }
 
-/// The model and the real thing, side by side.
+/// The model and the queue set, side by side.
 struct Pair {
     model: Model,
     bench: Bench,
-    /// Where requests are, by their number.
+    /// Slots of requests, by number.
     slots: BTreeMap<u64, Slot>,
 }
 
@@ -250,7 +250,7 @@ impl Pair {
         };
         let queuing = Queuing::Queue { dealer, length_limit: length_limit as u32 };
         let mut bench = Bench::new(queuing, limit as u32);
-        // What is compared is checked.
+        // `compare` checks the invariants.
         bench.checked = false;
         Pair { model, bench, slots: BTreeMap::new() }
     }
@@ -321,7 +321,7 @@ impl Pair {
         assert_eq!(found, expected);
     }
 
-    /// The same are executed, the same wait, in the same order, and R is the same everywhere.
+    /// Checks that the same requests are executing and queued, in the same order, and that R is the same everywhere.
     fn compare(&self) {
         let set = &self.bench.set;
         set.check();
@@ -348,7 +348,7 @@ impl Pair {
         assert_eq!(u64::from(set.totals().seats_in_use), self.model.seats_in_use());
     }
 
-    /// Everybody finishes, and nothing is left.
+    /// Finishes all requests, and checks that nothing is left.
     fn drain(mut self) {
         while !self.slots.is_empty() {
             let now = self.model.now + 1_000_000_000;
@@ -362,7 +362,7 @@ impl Pair {
                     self.model.finish(id);
                     self.bench.finish(slot);
                 }
-                // They wait for seats that linger.
+                // The queued requests wait for lingering seats.
                 None => {
                     assert!(self.bench.set.alarm().is_some(), "somebody starves");
                     self.model.dispatch();
