@@ -1,9 +1,9 @@
-//! What the reference says of a structure that is not what it should be.
+//! Reader of ASN.1 structures with the errors of Go's `encoding/asn1`.
 //!
-//! Requests are read by Go's `encoding/asn1`, whose errors end up in front of users: this reader
-//! finds the same things wrong, in the same order and words.
+//! The reference parses certificate requests with `encoding/asn1`, and its errors reach users: this reader finds the
+//! same errors, in the same order and with the same texts.
 
-/// A class, a number and whether there are elements inside.
+/// Expected tag: class, number, and whether the element is constructed.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     class: u8,
@@ -18,19 +18,19 @@ pub const BIT_STRING: Expected = Expected { class: 0, number: 3, compound: false
 pub const OBJECT_IDENTIFIER: Expected = Expected { class: 0, number: 6, compound: false };
 pub const CONTEXT_0: Expected = Expected { class: 2, number: 0, compound: true };
 
-/// How the reference prints that a field is nothing special.
+/// The reference's print of default field parameters.
 const PARAMETERS: &str = "{optional:false explicit:false application:false private:false \
                           defaultValue:<nil> tag:<nil> stringType:0 timeType:0 set:false \
                           omitEmpty:false}";
 
-/// The fields of a structure, one after the other.
+/// Fields of a structure, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// A field.
+/// A field of a structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Asn1<'a> {
     pub contents: &'a [u8],
@@ -49,12 +49,12 @@ impl<'a> Fields<'a> {
         Fields { bytes, at: 0 }
     }
 
-    /// What was not read.
+    /// The unread rest.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The next field, of this form; `ty` is what the reference calls its type.
+    /// The next field, with this tag; `ty` is the name of its Go type.
     pub fn read(&mut self, expected: Expected, ty: &str) -> Result<Asn1<'a>, String> {
         let (head, start) = self.head()?;
         let Expected { class, number, compound } = expected;
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
         self.take(&head, start)
     }
 
-    /// The next field, whatever it is.
+    /// The next field, with any tag.
     pub fn any(&mut self) -> Result<Asn1<'a>, String> {
         let (head, start) = self.head()?;
         self.take(&head, start)
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         Ok(Asn1 { contents: slice(start), whole: slice(from) })
     }
 
-    /// The tag and length of the next field, and where its contents begin.
+    /// Tag and length of the next field, and the offset of its contents.
     fn head(&self) -> Result<(Head, usize), String> {
         const TRUNCATED: &str = "asn1: syntax error: truncated tag or length";
         let Some(&tag) = self.bytes.get(self.at) else {

@@ -1,4 +1,4 @@
-//! A certificate authority of the server's own.
+//! The server's own certificate authority.
 
 use std::fs;
 use std::net::IpAddr;
@@ -21,16 +21,16 @@ use super::certificate::{AltNames, Certificate};
 use super::files::{Batch, Readable};
 use super::verify::{Purpose, Roots};
 
-/// How long an authority lasts.
+/// Validity of the CA certificate.
 const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-/// How long a certificate lasts.
+/// Validity of issued certificates.
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// A certificate that has less than this left is made anew.
+/// Remaining validity below which a certificate is renewed.
 const RENEWED_BEFORE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// Certificates are valid from before they were made: clocks differ.
+/// Certificates are valid from before they were issued: clocks differ.
 const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// A certificate authority: ECDSA on P-256, which is made and used in a fraction of a millisecond.
+/// A certificate authority with an ECDSA P-256 key, which is generated and used in a fraction of a millisecond.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -42,18 +42,18 @@ pub struct Authority {
 /// The subject and usage of a certificate.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// A server by these names.
+    /// A serving certificate for these names.
     Server {
-        /// What people call it.
+        /// Common name.
         common_name: String,
-        /// Where clients find it.
+        /// Subject alternative names.
         names: AltNames,
     },
-    /// A user in these groups.
+    /// A client certificate of a user in these groups.
     Client {
-        /// The name of the user.
+        /// Name of the user.
         common_name: String,
-        /// The groups of the user.
+        /// Groups of the user.
         organizations: Vec<String>,
     },
 }
@@ -68,7 +68,7 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// A new authority, which is in no file.
+    /// A new authority in memory.
     pub fn new(common_name: &str, clock: &Clock) -> Result<Self, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
         let params = authority_params(common_name, clock.now());
@@ -77,7 +77,7 @@ impl Authority {
         Ok(Authority { issuer: Issuer::new(params, key), pem, bundle, clock: clock.clone() })
     }
 
-    /// The authority of two files, which are planned if neither is there.
+    /// The authority of two files, which are added to the batch if neither exists.
     pub(super) fn load_or_create(
         common_name: &str,
         certificate: &Path,
@@ -115,7 +115,7 @@ impl Authority {
         let bundle = CaBundle::parse(pem.as_bytes())
             .map_err(|error| format!("{}: {error}", certificate.display()))?;
         let params = authority_params(common_name, clock.now());
-        // A key pair that does not fit the authority would sign what nobody could verify.
+        // A key that does not belong to the CA certificate would sign certificates that fail verification.
         let own = params.self_signed(&key_pair).map_err(|error| error.to_string())?;
         let expected = Certificate::read(own.der());
         let found = CertificateDer::from_pem_slice(pem.as_bytes()).ok();
@@ -133,17 +133,17 @@ impl Authority {
         Ok(Authority { issuer: Issuer::new(params, key_pair), pem, bundle, clock: clock.clone() })
     }
 
-    /// The authority's own certificate, as PEM.
+    /// The CA certificate, as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The authority alone, to be trusted.
+    /// The CA certificate, as trusted roots.
     pub fn roots(&self) -> &Arc<Roots> {
         self.bundle.roots()
     }
 
-    /// Makes a key and a certificate for it.
+    /// Generates a key and issues a certificate for it.
     pub fn issue(&self, subject: &Subject) -> Result<Issued, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
         let params = subject.params(self.clock.now())?;
@@ -151,8 +151,8 @@ impl Authority {
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
-    /// The certificate and the key of two files. They are planned anew if they are not there, are of
-    /// another authority or for others, do not belong together, or end soon.
+    /// Certificate and key of two files. They are issued again if they do not exist, are of another authority or
+    /// subject, do not belong together, or expire soon.
     pub(super) fn ensure(
         &self,
         subject: &Subject,

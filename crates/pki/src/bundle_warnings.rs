@@ -6,13 +6,13 @@ use kevel_clock::Clock;
 
 use super::verify::{Purpose, Roots};
 
-/// Most certificates that one warning names: a bundle may have thousands.
+/// Maximum number of certificates that are logged: a bundle may have thousands.
 const MAX_NAMED: usize = 8;
 
-/// Logs the certificates of CA bundles (PEM) whose signatures do not count now: expired, no authority, not allowed to
-/// sign. `source` names the file or object that holds the bundles. It is called when bundles are loaded, not when they
-/// are used, so that the log grows with changes and not with requests. A certificate that a peer shows itself is trusted
-/// all the same.
+/// Logs the certificates of CA bundles (PEM) whose signatures do not count now: expired, not a CA, or not allowed to
+/// sign. `source` names the file or object that holds the bundles. Called when bundles are loaded, not when they are
+/// used, so that the log grows with changes and not with requests. A peer that presents such a certificate as its own
+/// is still trusted.
 pub fn warn_unable_to_sign(
     source: impl Display,
     purpose: Purpose,
@@ -20,10 +20,10 @@ pub fn warn_unable_to_sign(
 ) {
     let mut roots = Roots::default();
     for bundle in bundles {
-        // A bundle that cannot be read is an error of its use.
+        // An unreadable bundle is reported where it is used.
         let _ = roots.add_pem(bundle.as_ref());
     }
-    // Handshakes go by real time, too.
+    // Handshakes use the system's time, too.
     let unable = roots.unable_to_sign(purpose, Clock::system().now());
     for (subject, rule) in unable.iter().take(MAX_NAMED) {
         tracing::warn!(

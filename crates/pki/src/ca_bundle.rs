@@ -1,4 +1,4 @@
-//! Certificate authorities that are trusted.
+//! Bundles of trusted CA certificates.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::verify::{Roots, Verifier, X509};
 
-/// The authorities of a file such as `--client-ca-file`.
+/// CA bundle of a file such as `--client-ca-file`.
 #[derive(Clone, Debug, Default)]
 pub struct CaBundle {
     roots: Arc<Roots>,
@@ -16,7 +16,7 @@ pub struct CaBundle {
 }
 
 impl CaBundle {
-    /// Reads the certificates of a PEM text; there must be one at least.
+    /// Parses the certificates of a PEM text; there must be at least one.
     pub fn parse(pem: &[u8]) -> Result<Self, String> {
         let mut roots = Roots::default();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -30,22 +30,22 @@ impl CaBundle {
         Ok(CaBundle { roots: Arc::new(roots), pem: Bytes::copy_from_slice(pem) })
     }
 
-    /// The authorities.
+    /// The CA certificates.
     pub fn roots(&self) -> &Arc<Roots> {
         &self.roots
     }
 
-    /// Verifier that trusts the authorities.
+    /// Verifier that trusts the CA certificates.
     pub fn verifier(&self) -> Verifier {
         Verifier::new(self.roots.clone())
     }
 
-    /// The names of the authorities, encoded, without the sequences around them.
+    /// Subjects of the CA certificates, DER-encoded, without the outer SEQUENCE.
     pub fn subjects(&self) -> impl Iterator<Item = &Bytes> {
         self.roots.iter().map(|certificate| &certificate.subject)
     }
 
-    /// The text that was read.
+    /// The PEM text.
     pub fn pem(&self) -> &Bytes {
         &self.pem
     }

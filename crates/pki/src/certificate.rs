@@ -1,23 +1,23 @@
-//! What is in a certificate.
+//! Fields of X.509 certificates.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use super::der::{self, Element, Reader};
 
-/// Object identifiers, as they are encoded.
+/// Object identifiers, DER-encoded.
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 const ORGANIZATION: &[u8] = &[0x55, 4, 10];
-/// 1.3.6.1.4.1.57683.2: Kubernetes' own, the uid of a user.
+/// 1.3.6.1.4.1.57683.2: Kubernetes' identifier for the uid of a user.
 const USER_UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 14];
 pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
 const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 
-/// The parts of a certificate that are used here. Reading it verifies nothing.
+/// The parts of a certificate that are used here. Parsing verifies nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Certificate<'a> {
-    /// 1, 2 or 3.
+    /// Version: 1, 2 or 3.
     pub(super) version: u8,
     to_be_signed: &'a [u8],
     serial: &'a [u8],
@@ -30,37 +30,37 @@ pub struct Certificate<'a> {
     signature: &'a [u8],
 }
 
-/// The parts of a name that Kubernetes reads.
+/// The attributes of a distinguished name that Kubernetes reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Name {
-    /// CN, the last one.
+    /// CN: the last one.
     pub common_name: String,
-    /// O, all of them.
+    /// O: all of them.
     pub organizations: Vec<String>,
-    /// Kubernetes' uid, all of them.
+    /// Kubernetes' uid: all of them.
     pub uids: Vec<String>,
 }
 
-/// What a certificate is for.
+/// Subject alternative names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AltNames {
     /// DNS names, of which the first label may be `*`.
     pub dns_names: Vec<String>,
-    /// Addresses.
+    /// IP addresses.
     pub ips: Vec<IpAddr>,
-    /// Mail addresses.
+    /// Email addresses.
     pub emails: Vec<String>,
     /// URIs.
     pub uris: Vec<String>,
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate; `None` if it is not one.
+    /// Parses a certificate; `None` if the bytes are not one.
     pub fn read(certificate: &'a [u8]) -> Option<Self> {
         let mut signed = Reader(certificate).open(der::SEQUENCE)?;
         let whole = signed.read(der::SEQUENCE)?;
         let signature_algorithm = signed.read(der::SEQUENCE)?.contents;
-        // A signature is whole bytes: none of the last one's bits are unused.
+        // A signature has whole bytes: no unused bits.
         let signature = signed.read(der::BIT_STRING)?.contents.strip_prefix(&[0])?;
         let mut to_be_signed = Reader(whole.contents);
         let version = match to_be_signed.open(der::context(0)) {
@@ -94,17 +94,17 @@ impl<'a> Certificate<'a> {
         })
     }
 
-    /// The issuer's name, encoded, without the sequence around it.
+    /// The issuer's name, DER-encoded, without the outer SEQUENCE.
     pub(super) fn raw_issuer(&self) -> &'a [u8] {
         self.issuer
     }
 
-    /// Bytes that are signed (`tbsCertificate`).
+    /// Signed bytes (`tbsCertificate`).
     pub(super) fn signed_part(&self) -> &'a [u8] {
         self.to_be_signed
     }
 
-    /// Signature algorithm: an identifier and its parameters.
+    /// Signature algorithm: identifier and parameters.
     pub(super) fn signature_algorithm(&self) -> &'a [u8] {
         self.signature_algorithm
     }
@@ -119,12 +119,12 @@ impl<'a> Certificate<'a> {
         decimal(self.serial)
     }
 
-    /// The subject's name, encoded, without the sequence around it.
+    /// The subject's name, DER-encoded, without the outer SEQUENCE.
     pub fn raw_subject(&self) -> &'a [u8] {
         self.subject
     }
 
-    /// The public key with its algorithm, encoded.
+    /// The public key with its algorithm, DER-encoded.
     pub fn public_key(&self) -> &'a [u8] {
         self.public_key
     }
@@ -134,17 +134,17 @@ impl<'a> Certificate<'a> {
         Name::read(self.subject)
     }
 
-    /// The first moment at which it is valid.
+    /// Start of the validity period.
     pub fn not_before(&self) -> Option<SystemTime> {
         time(self.validity[0])
     }
 
-    /// The last moment at which it is valid.
+    /// End of the validity period.
     pub fn not_after(&self) -> Option<SystemTime> {
         time(self.validity[1])
     }
 
-    /// What it is for.
+    /// Subject alternative names.
     pub fn alt_names(&self) -> AltNames {
         let mut names = AltNames::default();
         let list = self.extension(SUBJECT_ALT_NAME);
@@ -161,7 +161,7 @@ impl<'a> Certificate<'a> {
         names
     }
 
-    /// How the reference's log names a certificate.
+    /// Identifier of a certificate in the reference's log lines.
     pub fn identifier(&self) -> String {
         let hex = |bytes: &[u8]| {
             let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
@@ -192,7 +192,7 @@ impl<'a> Certificate<'a> {
 }
 
 impl Name {
-    /// Reads an encoded name, without the sequence around it.
+    /// Parses a DER-encoded name, without the outer SEQUENCE.
     pub(super) fn read(encoded: &[u8]) -> Self {
         let mut name = Name::default();
         for set in Reader(encoded).filter(|element| element.tag == der::SET) {
@@ -246,7 +246,7 @@ pub(super) fn time(value: Element<'_>) -> Option<SystemTime> {
         digits.parse::<i64>().ok()
     };
     let (year, at) = match (value.tag, digits.len()) {
-        // RFC 5280: 50 and later are of the last century.
+        // RFC 5280: years from 50 on are of the 20th century.
         (der::UTC_TIME, 12) => (number(0, 2).map(|y| if y < 50 { 2000 + y } else { 1900 + y })?, 2),
         (der::GENERALIZED_TIME, 14) => (number(0, 4)?, 4),
         _ => return None,
@@ -276,7 +276,7 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
 
-/// A serial number in decimal. Longer ones than the 20 bytes of RFC 5280 are not worth the time.
+/// A serial number in decimal. Bytes beyond the 32nd are ignored; RFC 5280 allows 20.
 fn decimal(bytes: &[u8]) -> String {
     let mut digits = vec![0u8];
     for &byte in bytes.iter().take(32) {

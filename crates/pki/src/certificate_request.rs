@@ -1,4 +1,4 @@
-//! Requests for certificates (PKCS #10).
+//! Certificate signing requests (PKCS #10).
 
 use super::asn1::{self, Asn1, Fields};
 use super::certificate::{AltNames, Name, SUBJECT_ALT_NAME};
@@ -6,23 +6,23 @@ use super::der::{self, Reader};
 use super::pem_block::PemBlock;
 use super::public_key::{PublicKey, SignatureAlgorithm};
 
-/// 1.2.840.113549.1.9.14: the attribute that asks for extensions.
+/// 1.2.840.113549.1.9.14: the attribute with the requested extensions.
 const EXTENSION_REQUEST: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
 
-/// A request, read as strictly as the reference reads it.
+/// A certificate signing request, parsed as strictly as by the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateRequest<'a> {
-    /// What was signed: all of the request but the signature.
+    /// Signed bytes: the request without algorithm and signature.
     signed: &'a [u8],
     subject: &'a [u8],
-    /// The key that is to be certified, and has signed the request.
+    /// The key to certify; the request is signed with it.
     pub public_key: PublicKey<'a>,
     algorithm: SignatureAlgorithm,
     signature: &'a [u8],
 }
 
 impl<'a> CertificateRequest<'a> {
-    /// The request that is the first thing in a PEM text, encoded.
+    /// DER of the request that is the first block of a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Vec<u8>, String> {
         match PemBlock::first(pem) {
             Some((block, _)) if block.label == "CERTIFICATE REQUEST" => Ok(block.contents),
@@ -30,7 +30,7 @@ impl<'a> CertificateRequest<'a> {
         }
     }
 
-    /// Reads an encoded request.
+    /// Parses a DER-encoded request.
     pub fn parse(request: &'a [u8]) -> Result<Self, String> {
         let mut outer = Fields::new(request);
         let whole = outer.read(asn1::SEQUENCE, "certificateRequest")?;
@@ -60,19 +60,19 @@ impl<'a> CertificateRequest<'a> {
         Name::read(self.subject)
     }
 
-    /// Whether the request is signed with the private key of its public key; an error says why not.
+    /// Verifies the request's signature with its public key.
     pub fn check_signature(&self) -> Result<(), String> {
         self.public_key.verify(self.algorithm, self.signed, self.signature)
     }
 }
 
-/// The subject of a request that is the first block of a PEM text.
+/// Subject of the request that is the first block of a PEM text.
 pub fn requested_subject(pem: &[u8]) -> Result<Name, String> {
     let request = CertificateRequest::from_pem(pem)?;
     CertificateRequest::parse(&request).map(|request| request.subject())
 }
 
-/// The subject, the key and the attributes of a request.
+/// Subject, key and attributes of a request.
 fn parse_info(info: &[u8]) -> Result<(Asn1<'_>, &[u8], &[u8]), String> {
     let mut fields = Fields::new(info);
     let version = fields.read(asn1::INTEGER, "int")?.contents;
@@ -99,7 +99,7 @@ fn parse_info(info: &[u8]) -> Result<(Asn1<'_>, &[u8], &[u8]), String> {
     Ok((subject, key.whole, attributes))
 }
 
-/// The identifier of an algorithm, and its parameters.
+/// Identifier and parameters of an algorithm.
 fn algorithm<'a>(fields: &mut Fields<'a>) -> Result<(&'a [u8], &'a [u8]), String> {
     let algorithm = fields.read(asn1::SEQUENCE, "AlgorithmIdentifier")?;
     let mut inner = Fields::new(algorithm.contents);
@@ -146,7 +146,7 @@ fn check_subject(subject: Asn1<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The extensions that are asked for, each once, and names that can be read.
+/// Checks that each requested extension comes once, and that the alternative names are valid.
 fn check_extensions(attributes: &[u8]) -> Result<(), String> {
     let asked = Reader(attributes).filter_map(|attribute| {
         let mut attribute = Reader(attribute.contents);
@@ -214,7 +214,7 @@ mod tests {
             let (mut der, _) = request(algorithm);
             let read = CertificateRequest::parse(&der).unwrap();
             assert_eq!(read.check_signature(), Ok(()), "{algorithm:?}");
-            // Somebody else's name under the same signature.
+            // Another user's name under the same signature.
             let at = der.windows(6).position(|window| window == b"node:a").unwrap();
             der[at + 5] = b'b';
             let read = CertificateRequest::parse(&der).unwrap();

@@ -1,4 +1,4 @@
-//! Client certificates: the user that a verified one names.
+//! Client certificates, and the user that a verified one names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,21 +14,21 @@ use super::verify::Purpose;
 /// The user that a client certificate names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// The user's name. A certificate may have none: then it authenticates nobody.
+    /// Name of the user (CN). Without one the certificate authenticates no user.
     pub common_name: String,
-    /// The user's groups.
+    /// Groups of the user (O).
     pub organizations: Vec<String>,
-    /// The user's uid; empty if the certificate has none.
+    /// uid of the user; empty if the certificate has none.
     pub uid: String,
-    /// What the reference calls the credential: `X509SHA256=` and the certificate's hash.
+    /// Credential ID (upstream: `authentication.kubernetes.io/credential-id`): `X509SHA256=` and the certificate's
+    /// hash.
     pub credential_id: String,
 }
 
-/// Judges a client's certificates, its own first: that an authority of the bundle has signed them,
-/// that they are valid now, and that they may be used by a client.
+/// Verifies a client's certificate chain, its own certificate first: signed by a CA of the bundle, valid now, and
+/// allowed for client authentication.
 ///
-/// The time for it is bounded whatever the client presents: path building has a budget of signature
-/// checks.
+/// The time is bounded whatever the client presents: path building has a budget of signature checks.
 pub fn verify_client(
     certificates: &[Bytes],
     roots: &CaBundle,
@@ -37,7 +37,7 @@ pub fn verify_client(
     judge(certificates, roots, now).map(|(identity, _)| identity)
 }
 
-/// The client, and when the first certificate of its chain ends.
+/// The client, and the end of validity of its chain.
 fn judge(
     certificates: &[Bytes],
     roots: &CaBundle,
@@ -71,13 +71,13 @@ fn credential_id(certificate: &[u8]) -> String {
     format!("X509SHA256={hex}")
 }
 
-/// How long a judgement is good, unless the authorities or the time change it before.
+/// Time for which a verification is cached, unless the CA bundle changes or the chain expires before.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// How many clients' judgements are remembered.
+/// Maximum number of cached verifications.
 const MOST_REMEMBERED: usize = 1024;
 
-/// Judges client certificates against authorities that may change, and remembers: verifying
-/// signatures for each request would cost more than most requests.
+/// Verifier of client certificates with a CA bundle that may change. Caches results: verifying signatures for each
+/// request would cost more than most requests.
 #[derive(Debug)]
 pub struct ClientVerifier {
     roots: Arc<Dynamic<CaBundle>>,
@@ -91,12 +91,12 @@ struct Remembered {
 }
 
 impl ClientVerifier {
-    /// Judges against these authorities.
+    /// A verifier with this CA bundle.
     pub fn new(roots: Arc<Dynamic<CaBundle>>) -> Self {
         ClientVerifier { roots, remembered: Mutex::default() }
     }
 
-    /// As [`verify_client`].
+    /// Verifies a chain like [`verify_client`], with a cache.
     pub fn verify(
         &self,
         certificates: &[Bytes],
@@ -110,7 +110,7 @@ impl ClientVerifier {
         let identity = Arc::new(identity);
         let until = end.map_or(now, |end| end.min(now + REMEMBERED));
         let mut remembered = self.lock();
-        // Other authorities may have come meanwhile; this judgement is not theirs.
+        // The CA bundle may have changed meanwhile; this result is for the old one.
         if remembered.roots.as_ref().is_some_and(|known| Arc::ptr_eq(known, &roots)) {
             if remembered.clients.len() >= MOST_REMEMBERED {
                 remembered.clients.clear();
@@ -193,8 +193,7 @@ mod tests {
         assert_eq!(identity.credential_id.len(), "X509SHA256=".len() + 64);
     }
 
-    /// A certificate of X.509's first version, signed by an authority: what a v3 one has in front of
-    /// its extensions, without its version.
+    /// A version 1 certificate signed by a CA: the fields of a v3 certificate without version and extensions.
     fn issue_v1(ca: &Ca, params: CertificateParams) -> Vec<Bytes> {
         let v3 = issue(ca, params);
         let mut parts = Reader(&v3[0]).open(der::SEQUENCE).unwrap();
@@ -272,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A chain ends with the first of its certificates, which may be the authority's.
+    /// A chain expires with the first of its certificates to expire, which may be the CA's.
     #[test]
     fn judgement_ends_with_the_first_certificate_of_its_chain() {
         let now = Clock::system().now();

@@ -1,69 +1,69 @@
-//! The distinguished encoding rules, as far as certificates and keys need them.
+//! DER (distinguished encoding rules), as far as certificates and keys need it.
 
-/// Universal and context tags.
+/// Tag of BOOLEAN.
 pub const BOOLEAN: u8 = 0x01;
-/// A whole number.
+/// Tag of INTEGER.
 pub const INTEGER: u8 = 0x02;
-/// Bits, such as keys and signatures.
+/// Tag of BIT STRING: keys and signatures.
 pub const BIT_STRING: u8 = 0x03;
-/// Bytes.
+/// Tag of OCTET STRING.
 pub const OCTET_STRING: u8 = 0x04;
-/// Nothing.
+/// Tag of NULL.
 pub const NULL: u8 = 0x05;
-/// The name of an algorithm, an attribute or an extension.
+/// Tag of OBJECT IDENTIFIER: algorithms, attributes and extensions.
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
-/// A text in UTF-8.
+/// Tag of UTF8String.
 pub const UTF8_STRING: u8 = 0x0c;
-/// Digits and spaces.
+/// Tag of NumericString.
 pub const NUMERIC_STRING: u8 = 0x12;
-/// Letters, digits and a few signs.
+/// Tag of PrintableString.
 pub const PRINTABLE_STRING: u8 = 0x13;
-/// A text of old telegraphs, taken for Latin-1.
+/// Tag of T61String, read as Latin-1.
 pub const T61_STRING: u8 = 0x14;
-/// A text in ASCII.
+/// Tag of IA5String: ASCII.
 pub const IA5_STRING: u8 = 0x16;
-/// A time with two digits for the year.
+/// Tag of UTCTime: a year of two digits.
 pub const UTC_TIME: u8 = 0x17;
-/// A time with four digits for the year.
+/// Tag of GeneralizedTime: a year of four digits.
 pub const GENERALIZED_TIME: u8 = 0x18;
-/// A text in UCS-2.
+/// Tag of BMPString: UCS-2.
 pub const BMP_STRING: u8 = 0x1e;
-/// Elements in order.
+/// Tag of SEQUENCE.
 pub const SEQUENCE: u8 = 0x30;
-/// Elements without order.
+/// Tag of SET.
 pub const SET: u8 = 0x31;
 
-/// The tag of a structure that is told from others by a number.
+/// Context-specific tag of a constructed element.
 pub const fn context(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// Numbers above 30 do not fit in the tag's byte; nothing here has them.
+/// Marks a multi-byte tag number (above 30), which no structure here has.
 const LONG_TAG: u8 = 0x1f;
 
-/// An element: its tag, what is in it, and all of it.
+/// A DER element.
 #[derive(Clone, Copy, Debug)]
 pub struct Element<'a> {
-    /// What it is.
+    /// The tag.
     pub tag: u8,
-    /// What is in it.
+    /// The contents.
     pub contents: &'a [u8],
-    /// All of it, tag and length included.
+    /// The whole element, tag and length included.
     pub whole: &'a [u8],
 }
 
-/// Reads elements, one after the other.
+/// Reader of consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next element, if its tag is this one.
+    /// The next element, if it has this tag.
     pub fn read(&mut self, tag: u8) -> Option<Element<'a>> {
         let (&found, _) = self.0.split_first()?;
         if found == tag { self.next() } else { None }
     }
 
-    /// A reader of what is in the next element, if its tag is this one.
+    /// Reader of the contents of the next element, if it has this tag.
     pub fn open(&mut self, tag: u8) -> Option<Reader<'a>> {
         self.read(tag).map(|element| Reader(element.contents))
     }
@@ -84,7 +84,7 @@ impl<'a> Iterator for Reader<'a> {
                 let digits = usize::from(long & 0x7f);
                 let digits = rest.get(..digits)?;
                 let length = digits.iter().fold(0, |length, digit| length << 8 | u32::from(*digit));
-                // As short as it can be, or it is not distinguished.
+                // DER requires the shortest form.
                 if length < 0x80 || digits.first() == Some(&0) {
                     return None;
                 }
@@ -98,7 +98,7 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// Reads the contents of an integer that is neither negative nor longer than it must be.
+/// Value of an INTEGER's contents; `None` if negative, not minimally encoded or too long.
 pub fn unsigned(contents: &[u8]) -> Option<u64> {
     let digits = match contents {
         [] | [0x80..=0xff, ..] | [0, 0..0x80, ..] => return None,
@@ -109,7 +109,7 @@ pub fn unsigned(contents: &[u8]) -> Option<u64> {
     fits.then(|| digits.iter().fold(0, |number, digit| number << 8 | u64::from(*digit)))
 }
 
-/// Writes an element of up to 65,535 bytes.
+/// Encodes an element of up to 65,535 bytes.
 pub fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();
     let mut out = vec![tag];

@@ -1,4 +1,4 @@
-//! Files that are read again when they change.
+//! Values from files that are read again when they change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kevel_clock::Stopwatch;
 
-/// How often the files are looked at, at most; only when a value is read.
+/// Interval at which the files' metadata are checked; only when the value is used.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often they are read again even if they look the same.
+/// Interval at which files are read again even if their metadata are unchanged.
 const READ: Duration = Duration::from_secs(60);
 
-/// What some files say. Nothing runs in the background: whoever asks for the value looks, once a
-/// second at most, whether the files are still the same. Files that have become unreadable leave
-/// the value as it was.
+/// A value parsed from files (upstream: DynamicFileCAContent, DynamicCertKeyPairContent). Nothing runs in the
+/// background: `current` checks, at most once a second, whether the files have changed. If they become unreadable or
+/// invalid, the value stays.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ pub struct Dynamic<T> {
     parse: Parse<T>,
     current: ArcSwap<T>,
     start: Stopwatch,
-    /// When the files are looked at next, in milliseconds since the start.
+    /// Time of the next check, in milliseconds since the start.
     next: AtomicU64,
     look: Duration,
     seen: Mutex<Seen>,
@@ -50,7 +50,7 @@ struct Seen {
     read: Stopwatch,
 }
 
-/// What changes when a file does: device, inode, size, and both times.
+/// Metadata that change with a file: device, inode, size, mtime and ctime.
 type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 impl<T> std::fmt::Debug for Dynamic<T> {
@@ -60,7 +60,7 @@ impl<T> std::fmt::Debug for Dynamic<T> {
 }
 
 impl<T> Dynamic<T> {
-    /// Reads the files; `parse` gets the contents of all of them, in their order.
+    /// Reads the files; `parse` gets the contents of all of them, in order.
     pub fn load<P: AsRef<Path>>(
         name: &str,
         paths: &[P],
@@ -83,7 +83,7 @@ impl<T> Dynamic<T> {
         })
     }
 
-    /// A value that is in no file.
+    /// A constant value without files.
     pub fn fixed(value: T) -> Self {
         let seen = Seen { stamps: Vec::new(), files: Vec::new(), read: Stopwatch::start() };
         Dynamic {
@@ -98,14 +98,14 @@ impl<T> Dynamic<T> {
         }
     }
 
-    /// Looks at the files at every use: for tests.
+    /// Checks the files at every use: for tests.
     pub fn impatient(mut self) -> Self {
         self.look = Duration::ZERO;
         self.next = AtomicU64::new(0);
         self
     }
 
-    /// What the files say.
+    /// The present value.
     pub fn current(&self) -> Arc<T> {
         let now = self.start.elapsed().as_millis() as u64;
         if now >= self.next.load(Ordering::Relaxed) {
@@ -119,10 +119,10 @@ impl<T> Dynamic<T> {
         let mut seen = match self.seen.try_lock() {
             Ok(seen) => seen,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another task is reading them.
+            // Another task is reading the files.
             Err(TryLockError::WouldBlock) => return,
         };
-        // Before reading: what changes meanwhile is seen the next time.
+        // Before reading: a change during the read is noticed at the next check.
         let stamps = stamps(&self.paths);
         if seen.stamps == stamps && seen.read.elapsed() < READ {
             return;
@@ -185,7 +185,7 @@ mod tests {
         }
         fs::remove_file(&path).unwrap();
         assert_eq!(*dynamic.current(), 4444);
-        // As a volume of a Secret is updated: by a rename.
+        // The update of a Secret volume is a rename.
         fs::write(folder.path().join("next"), "5555").unwrap();
         fs::rename(folder.path().join("next"), &path).unwrap();
         assert_eq!(*dynamic.current(), 5555);

@@ -1,4 +1,4 @@
-//! Writing certificates and keys.
+//! Writing of certificate and key files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use super::private;
 
-/// Of a folder that all may look into, as the reference makes `--cert-dir`.
+/// Mode of a folder that all may read, as the reference creates `--cert-dir`.
 const OPEN_FOLDER_MODE: u32 = 0o755;
 
-/// Who may read a file.
+/// Read permission of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readable {
     ByAll = 0o644,
@@ -32,17 +32,16 @@ struct Planned {
 }
 
 impl Batch {
-    /// Plans a file.
+    /// Adds a file.
     pub fn add(&mut self, path: &Path, contents: impl Into<Vec<u8>>, readable: Readable) {
         self.0.push(Planned { path: path.to_owned(), contents: contents.into(), readable });
     }
 
-    /// Writes the files, each as a whole: there is never a half of one, nor a moment in which others
-    /// may read what they should not. Folders above them are made, for the owner alone unless they
-    /// hold something for all.
+    /// Writes the files atomically: no file is ever incomplete, or readable by others before its mode is set. Missing
+    /// folders are created, with access for the owner alone unless they hold a file for all.
     ///
-    /// Each file is on the disk before it gets its name, and the name before this returns. They go
-    /// there beside each other: a disk takes about as long for several as for one.
+    /// Each file is synced before it gets its name, and the name before this returns. The files are synced
+    /// concurrently: a disk takes about as long for several as for one.
     pub fn write(self) -> Result<(), String> {
         let folders = self.folders();
         for (folder, mode) in &folders {
@@ -65,7 +64,7 @@ impl Batch {
             .try_for_each(|folder| private::sync_dir(folder).map_err(|error| failed(folder, error)))
     }
 
-    /// The folders that the files are in, with the mode of those that have to be made.
+    /// Folders of the files, with the mode for those that have to be created.
     fn folders(&self) -> BTreeMap<PathBuf, u32> {
         let mut folders = BTreeMap::new();
         for file in &self.0 {
@@ -92,7 +91,7 @@ impl Planned {
 
     fn write_temporary(&self) -> Result<(), String> {
         let write = || -> io::Result<()> {
-            // Left over from a process that had this number before.
+            // Left over from a process with the same process ID.
             let _ = fs::remove_file(self.temporary());
             let mode = self.readable as u32;
             let mut options = OpenOptions::new();
@@ -105,7 +104,7 @@ impl Planned {
     }
 }
 
-/// The certificates of a PEM text that can be read, encoded.
+/// Certificates of a PEM text that can be decoded, as DER.
 pub fn pem_certificates(pem: &[u8]) -> Vec<Bytes> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject as _;
@@ -113,7 +112,7 @@ pub fn pem_certificates(pem: &[u8]) -> Vec<Bytes> {
     certificates.map(|der| Bytes::copy_from_slice(&der)).collect()
 }
 
-/// A PEM block.
+/// Encodes a PEM block.
 pub fn pem(label: &str, der: &[u8]) -> String {
     let text = kevel_codec::base64::encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -148,7 +147,7 @@ mod tests {
             }
             assert_eq!(fs::read(&path).unwrap(), b"new");
             let found = fs::metadata(&path).unwrap().mode() & 0o777;
-            // What the process's umask takes away, it may.
+            // The process's umask may remove bits.
             assert_eq!(found & mode, found, "{name}");
             let folder = path.parent().unwrap();
             let found = fs::metadata(folder).unwrap().mode() & 0o777;

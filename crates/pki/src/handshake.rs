@@ -1,7 +1,7 @@
 //! Signatures of TLS handshakes, verified with a certificate's key alone.
 //!
-//! For peers whose certificates are judged elsewhere, or not at all: whatever else is wrong with a
-//! certificate (its version, its extensions), the peer must hold its key.
+//! For peers whose certificates are verified elsewhere, or not at all: whatever else is wrong with a certificate (its
+//! version, its extensions), the peer must hold its key.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
@@ -11,7 +11,7 @@ use webpki::RawPublicKeyEntity;
 
 use super::certificate::Certificate;
 
-/// Whether the holder of the certificate's key has signed a TLS 1.2 handshake.
+/// Verifies a TLS 1.2 handshake signature with the certificate's key.
 pub fn verify_tls12_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -20,7 +20,7 @@ pub fn verify_tls12_signature(
 ) -> Result<HandshakeSignatureValid, Error> {
     let key = public_key(certificate)?;
     let key = RawPublicKeyEntity::try_from(&key).map_err(|_| bad_encoding())?;
-    // In TLS 1.2 a scheme of ECDSA does not say which curve it is.
+    // In TLS 1.2 an ECDSA scheme does not name the curve.
     let mut schemes = algorithms.mapping.iter();
     let algorithms = schemes.find(|(scheme, _)| *scheme == signed.scheme);
     let algorithms = algorithms.map_or(&[][..], |(_, algorithms)| *algorithms);
@@ -33,7 +33,7 @@ pub fn verify_tls12_signature(
     }
 }
 
-/// Whether the holder of the certificate's key has signed a TLS 1.3 handshake.
+/// Verifies a TLS 1.3 handshake signature with the certificate's key.
 pub fn verify_tls13_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,

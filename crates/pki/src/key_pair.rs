@@ -7,10 +7,10 @@ use rustls::sign::CertifiedKey;
 
 use super::certificate::Certificate;
 
-/// Reads a chain of certificates, the own one first, and its key, which must be a pair.
+/// Parses a certificate chain, the own certificate first, and its private key, which must match.
 ///
-/// Not `CertifiedKey::from_der`, which takes X.509 v3 alone: what `openssl x509 -req` makes without
-/// extensions is v1.
+/// Not `CertifiedKey::from_der`, which accepts X.509 v3 only: `openssl x509 -req` without extensions makes v1
+/// certificates.
 pub fn certified_key(
     certificate: &[u8],
     key: &[u8],

@@ -1,8 +1,8 @@
-//! A kubeconfig file.
+//! Kubeconfig files.
 
 use super::authority::Issued;
 
-/// The text of a kubeconfig with one cluster and one user, with all that they need inside.
+/// Text of a kubeconfig with one cluster and one user, with embedded certificates and key.
 pub fn kubeconfig(
     server: &str,
     certificate_authority: &str,

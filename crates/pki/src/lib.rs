@@ -1,9 +1,9 @@
-//! X.509: the certificates and keys that a server makes for itself, those that it is given in
-//! files, and those that clients present.
+//! X.509 certificates and keys: those that the server makes for itself, those that it reads from files, and those that
+//! peers present.
 //!
-//! With no flags, [`Pki`] makes a certificate authority and all that hangs on it, once. With the
-//! reference's flags, the files are the user's, or the self-signed pair of [`self_signed`] in
-//! `--cert-dir`. Files are read again when they change: [`Dynamic`].
+//! Without flags, [`Pki`] makes a certificate authority and the certificates that it signs, once. With the reference's
+//! flags, the files are the user's, or the self-signed pair of [`self_signed`] in `--cert-dir`. Files are read again
+//! when they change: [`Dynamic`].
 
 mod asn1;
 mod authority;

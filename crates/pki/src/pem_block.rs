@@ -1,5 +1,4 @@
-//! PEM as the reference reads it: text around blocks does not matter, and what only looks like a
-//! block is passed over.
+//! PEM as Go's `encoding/pem` reads it: text around blocks is ignored, and malformed blocks are skipped.
 
 use kevel_codec::base64;
 use std::str;
@@ -7,11 +6,11 @@ use std::str;
 /// A block between `-----BEGIN` and `-----END`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PemBlock {
-    /// `CERTIFICATE`
+    /// Label: `CERTIFICATE`.
     pub label: String,
-    /// Whether lines like `Proc-Type: 4,ENCRYPTED` stand before the contents.
+    /// Whether headers such as `Proc-Type: 4,ENCRYPTED` stand before the contents.
     pub headers: bool,
-    /// What the block holds, decoded.
+    /// Decoded contents.
     pub contents: Vec<u8>,
 }
 
@@ -20,7 +19,7 @@ const END: &[u8] = b"\n-----END ";
 const DASHES: &[u8] = b"-----";
 
 impl PemBlock {
-    /// The first block of a text, and what follows it.
+    /// The first block of a text, and the rest behind it.
     pub fn first(text: &[u8]) -> Option<(PemBlock, &[u8])> {
         let mut from = 0;
         loop {
@@ -42,7 +41,7 @@ impl PemBlock {
     }
 }
 
-/// The block whose last line follows `end`, and whose first line is the last one before it.
+/// The block whose last line is at `end`, and whose first line is the last BEGIN line before it.
 fn ending_at(text: &[u8], from: usize, end: usize) -> Option<(PemBlock, &[u8])> {
     let before = text.get(from..end)?;
     let begin = before.windows(BEGIN.len()).rposition(|window| window == BEGIN)?;
@@ -78,7 +77,7 @@ fn ending_at(text: &[u8], from: usize, end: usize) -> Option<(PemBlock, &[u8])> 
     Some((PemBlock { label, headers, contents }, text.get(after..).unwrap_or_default()))
 }
 
-/// The line that begins here, without the blanks at its end, and where the next one begins.
+/// The line at an offset, without trailing white space, and the offset of the next one.
 fn line(text: &[u8], from: usize) -> (&[u8], usize) {
     let rest = text.get(from..).unwrap_or_default();
     let length = rest.iter().position(|byte| *byte == b'\n');
@@ -112,9 +111,9 @@ mod tests {
                 "-----BEGIN A-----\nYQ==\n-----END A-----\n-----BEGIN B-----\nYg==\n-----END B-----",
                 &["A a", "B b"],
             ),
-            // The last beginning before an end counts.
+            // The last BEGIN before an END counts.
             ("-----BEGIN A-----\n-----BEGIN B-----\nYg==\n-----END B-----\n", &["B b"]),
-            // What is no block is passed over.
+            // Malformed blocks are skipped.
             (
                 "-----BEGIN A-----\n!\n-----END A-----\n-----BEGIN B-----\nYg==\n-----END B-----",
                 &["B b"],

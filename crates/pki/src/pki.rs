@@ -1,4 +1,4 @@
-//! What a server that was given nothing makes for itself on its first start.
+//! Certificates and keys that a server without certificate flags makes for itself on its first start.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,20 +12,19 @@ use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
 
-/// Files that cannot be made again.
+/// Files that cannot be regenerated.
 const CA_CERTIFICATE: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 const SERVICE_ACCOUNT_KEY: &str = "sa.key";
-/// The name of the authority, as in clusters made by others.
+/// Common name of the CA, as in kubeadm's clusters.
 const AUTHORITY: &str = "kubernetes";
-/// How often certificates are looked after; they are made anew long before they end.
+/// Interval at which certificates are checked for renewal.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The user of the kubeconfig, and its group.
+/// User and group of the kubeconfig.
 const ADMIN: &str = "kubernetes-admin";
 const ADMIN_GROUP: &str = "system:masters";
 
-/// A folder of certificates and keys that the server makes for itself, and a kubeconfig with which
-/// the person who started it may do everything.
+/// A folder of certificates and keys that the server makes for itself, and an administrator's kubeconfig.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -42,19 +41,19 @@ const ADMIN_GROUP: &str = "system:masters";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pki {
-    /// Where the certificates and keys are.
+    /// Folder of the certificates and keys.
     pub folder: PathBuf,
-    /// Where the kubeconfig is.
+    /// Path of the kubeconfig.
     pub kubeconfig: PathBuf,
     /// The server's address for the kubeconfig.
     pub server: String,
-    /// What the server is called.
+    /// Names of the serving certificate.
     pub names: AltNames,
-    /// Time by which certificates are valid.
+    /// Clock for the validity of certificates.
     pub clock: Clock,
 }
 
-/// The files of a [`Pki`], by the names that kubeadm has for them.
+/// Files of a [`Pki`], by kubeadm's names.
 #[derive(Clone, Debug)]
 pub struct PkiFiles {
     /// `ca.crt`: for `--client-ca-file`, and for clients.
@@ -76,8 +75,8 @@ pub struct PkiFiles {
 }
 
 impl Pki {
-    /// What a server is called inside a cluster and on its own machine: by its host's name, and by
-    /// the addresses given, such as that of the `kubernetes` Service and the one advertised.
+    /// Names of a server inside a cluster and on its own machine: its host name, and the addresses given, such as that
+    /// of the `kubernetes` Service and the advertised one.
     pub fn names(host: &str, addresses: &[IpAddr]) -> AltNames {
         let mut dns_names: Vec<String> = [
             "kubernetes",
@@ -100,8 +99,7 @@ impl Pki {
         AltNames { dns_names, ips, ..AltNames::default() }
     }
 
-    /// Looks after the files each day until `stop` is ready. The server reads them again when they
-    /// change.
+    /// Checks and renews the files each day until `stop` is ready. The server reads them again when they change.
     pub async fn keep(self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -110,7 +108,7 @@ impl Pki {
                 () = self.clock.sleep(DAY) => {}
             }
             let pki = self.clone();
-            // Keys take a moment to make.
+            // Key generation takes a moment.
             let ensured = tokio::task::spawn_blocking(move || pki.ensure()).await;
             if let Ok(Err(error)) = ensured {
                 tracing::error!(error, "own certificates cannot be renewed");
@@ -118,15 +116,15 @@ impl Pki {
         }
     }
 
-    /// Files without which nothing that was signed before counts, and that are not there. A folder
-    /// that is there and empty has lost nothing: it asks for new ones.
+    /// Missing files whose loss would invalidate everything signed before. An existing but empty folder has lost
+    /// nothing: new files are wanted.
     pub fn lost(&self) -> Vec<&'static str> {
         let is_empty = fs::read_dir(&self.folder).is_ok_and(|mut files| files.next().is_none());
         let missing = |name: &&str| !is_empty && !self.folder.join(name).exists();
         [CA_CERTIFICATE, CA_KEY, SERVICE_ACCOUNT_KEY].into_iter().filter(missing).collect()
     }
 
-    /// Makes what is missing, and what ends soon anew.
+    /// Creates missing files, and renews certificates that expire soon.
     pub fn ensure(&self) -> Result<PkiFiles, String> {
         let files = PkiFiles::in_folder(&self.folder);
         let mut batch = Batch::default();

@@ -1,28 +1,27 @@
-//! Files and folders that are nobody else's business: the store, keys, kubeconfigs.
+//! Files and folders for the owner alone: the store, keys, kubeconfigs.
 //!
-//! What is made is made so from the first moment, whatever the process's umask says. What is there
-//! already is tightened: it may be from a time when nobody cared.
+//! New ones have the right mode from the start, whatever the process's umask. The modes of existing ones are tightened.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Of a file that its owner alone may read and write.
+/// Mode of a file that only its owner may read and write.
 pub const FILE_MODE: u32 = 0o600;
-/// Of a folder that its owner alone may look into.
+/// Mode of a folder that only its owner may read.
 pub const FOLDER_MODE: u32 = 0o700;
-/// What others may do, in a file's mode.
+/// Mode bits of group and others.
 const OTHERS: u32 = 0o077;
-/// Set on folders that belong to everybody, such as `/tmp`.
+/// Sticky bit of shared folders such as `/tmp`.
 const STICKY: u32 = 0o1000;
 
-/// Opens a file for reading and writing, made if it is not there.
+/// Opens a file for reading and writing, creating it if it does not exist.
 pub fn open(path: &Path) -> io::Result<File> {
     options().create(true).truncate(false).open(path)
 }
 
-/// Makes a file that must not be there.
+/// Creates a file that must not exist.
 pub fn create_new(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
@@ -33,13 +32,13 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Makes a folder, and those above it that are missing, for the owner alone. Their names are on the
-/// disk when this returns: what is then written into them cannot lose the way to it.
+/// Creates a folder and its missing parents, for the owner alone. Their names are synced before this returns, so that
+/// files in them cannot be lost.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     create_dir_all_with(path, FOLDER_MODE)
 }
 
-/// The same, with another mode for the folders that are made.
+/// Creates a folder and its missing parents with another mode.
 pub fn create_dir_all_with(path: &Path, mode: u32) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -52,12 +51,12 @@ pub fn create_dir_all_with(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Syncs the names in a folder.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The folder that a path is in.
+/// Folder of a path.
 pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -66,25 +65,24 @@ pub fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// What [`tighten`] did.
+/// Result of [`tighten`].
 #[derive(Debug, Default)]
 pub struct Tightened {
-    /// What others had access to, and no longer have.
+    /// Paths that others had access to.
     pub changed: Vec<PathBuf>,
-    /// What could not be changed, or looked into.
+    /// Paths that could not be changed or read.
     pub failed: Vec<(PathBuf, io::Error)>,
 }
 
-/// Takes away what others may do with a file or a folder and all that is in it. What is not there, is
-/// a link, or belongs to everybody (`/tmp`) is left alone.
+/// Removes the permissions of group and others from a file, or from a folder and everything in it. Missing paths, links
+/// and shared folders (`/tmp`) are left alone.
 pub fn tighten(path: &Path) -> Tightened {
     let mut tightened = Tightened::default();
     tightened.visit(path);
     tightened
 }
 
-/// [`tighten`]s, and tells the log. That it cannot be done, as on a volume that somebody else owns,
-/// is no reason not to work.
+/// [`tighten`]s, and logs the result. A failure, as on a volume of another owner, is not fatal.
 pub fn tighten_and_say(path: &Path) {
     let Tightened { changed, failed } = tighten(path);
     for path in &changed {
@@ -99,7 +97,7 @@ pub fn tighten_and_say(path: &Path) {
 impl Tightened {
     fn visit(&mut self, path: &Path) {
         match self.try_visit(path) {
-            // SQLite's files come and go.
+            // SQLite creates and removes files.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.failed.push((path.to_owned(), error)),
             Ok(()) => {}

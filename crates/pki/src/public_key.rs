@@ -1,4 +1,4 @@
-//! Public keys of certificates and requests, and what they have signed.
+//! Public keys of certificates and requests, and verification of signatures.
 
 use p521::ecdsa::signature::hazmat::PrehashVerifier as _;
 use ring::digest::{self, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512};
@@ -6,12 +6,12 @@ use ring::signature::{self as rings, VerificationAlgorithm};
 
 use super::der::{self, Reader};
 
-/// Object identifiers of keys, as they are encoded.
+/// Object identifiers of key algorithms, DER-encoded.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// The curves that the reference knows: object identifier, name, bytes of a number.
+/// Curves that Go supports: object identifier, name, bytes of a coordinate.
 const CURVES: &[(&[u8], &str, usize)] = &[
     (&[0x2b, 0x81, 4, 0, 0x21], "P-224", 28),
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7], "P-256", 32),
@@ -19,34 +19,34 @@ const CURVES: &[(&[u8], &str, usize)] = &[
     (&[0x2b, 0x81, 4, 0, 0x23], "P-521", 66),
 ];
 
-/// RSA keys with fewer bits are not used by the reference for anything.
+/// Minimum RSA key size of the reference.
 const MIN_RSA_BITS: usize = 1024;
 
 const UNIMPLEMENTED: &str = "x509: cannot verify signature: algorithm unimplemented";
 
-/// A key and what it is.
+/// A public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey<'a> {
-    /// What kind of key it is.
+    /// Kind of the key.
     pub kind: KeyKind,
-    /// The key itself: a point, or a structure of numbers.
+    /// Encoded key: a point, or a SEQUENCE of numbers.
     pub key: &'a [u8],
 }
 
-/// What kind of key it is.
+/// Kind of a public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// With the bits of its modulus, in whole bytes.
+    /// RSA, with the bits of its modulus, in whole bytes.
     Rsa(usize),
-    /// On this curve.
+    /// ECDSA on this curve.
     Ecdsa(&'static str),
-    /// Ed25519, as RFC 8410 has it.
+    /// Ed25519 (RFC 8410).
     Ed25519,
-    /// One that is not supported.
+    /// Unsupported algorithm.
     Unknown,
 }
 
-/// What was hashed how, and signed by what.
+/// Signature algorithm: key kind and hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
     /// RSA with PKCS #1 v1.5.
@@ -55,15 +55,15 @@ pub enum SignatureAlgorithm {
     RsaPss(Hash),
     /// ECDSA on any curve.
     Ecdsa(Hash),
-    /// Ed25519, which has a hash of its own.
+    /// Ed25519, which includes its hash.
     Ed25519,
-    /// One of old that is not believed any more, by its name.
+    /// Outdated algorithm that is not trusted, by name.
     Insecure(&'static str),
-    /// An algorithm that is not supported.
+    /// Unsupported algorithm.
     Unknown,
 }
 
-/// How a text was hashed before it was signed.
+/// Hash of a signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
     /// SHA-1, which is not trusted.
@@ -77,7 +77,7 @@ pub enum Hash {
 }
 
 impl<'a> PublicKey<'a> {
-    /// Reads a key with its algorithm (`SubjectPublicKeyInfo`).
+    /// Parses a key with its algorithm (`SubjectPublicKeyInfo`).
     pub fn parse(info: &'a [u8]) -> Result<Self, &'static str> {
         let mut info = Reader(info).open(der::SEQUENCE).ok_or("x509: malformed spki")?;
         let mut algorithm =
@@ -99,7 +99,7 @@ impl<'a> PublicKey<'a> {
         Ok(PublicKey { kind, key })
     }
 
-    /// Whether the owner of the key has signed a message; an error says why not.
+    /// Verifies a signature of a message; the error has the reference's text.
     pub fn verify(
         &self,
         algorithm: SignatureAlgorithm,
@@ -177,21 +177,21 @@ fn ecdsa(parameters: &[u8], key: &[u8]) -> Result<KeyKind, &'static str> {
     let curve = curve.ok_or("x509: invalid ECDSA parameters")?.contents;
     let known = CURVES.iter().find(|(identifier, ..)| *identifier == curve);
     let (_, name, size) = known.ok_or("x509: unsupported elliptic curve")?;
-    // A point is written as both its coordinates.
+    // An uncompressed point: both coordinates.
     match key.first() == Some(&4) && key.len() == 1 + 2 * size {
         true => Ok(KeyKind::Ecdsa(name)),
         false => Err("x509: failed to unmarshal elliptic curve point"),
     }
 }
 
-/// What checks signatures of this kind.
+/// Verification algorithm for a key and signature algorithm.
 fn verifier(
     key: KeyKind,
     algorithm: SignatureAlgorithm,
 ) -> Option<&'static dyn VerificationAlgorithm> {
     use Hash::*;
     use SignatureAlgorithm as A;
-    // The short ones are checked here because the reference does; who signs decides for itself.
+    // Short RSA keys are accepted because the reference accepts them; signers may be stricter.
     let short = matches!(key, KeyKind::Rsa(bits) if bits < 2048);
     Some(match (key, algorithm) {
         (_, A::Rsa(Sha1)) => &rings::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
@@ -210,7 +210,7 @@ fn verifier(
     })
 }
 
-/// The curve that `ring` does not have.
+/// Verifies ECDSA on P-521, which `ring` does not support.
 fn verify_p521(point: &[u8], hash: Hash, message: &[u8], signature: &[u8]) -> bool {
     use p521::ecdsa::{Signature, VerifyingKey};
     let algorithm = match hash {
@@ -225,7 +225,7 @@ fn verify_p521(point: &[u8], hash: Hash, message: &[u8], signature: &[u8]) -> bo
     key.verify_prehash(digest.as_ref(), &signature).is_ok()
 }
 
-/// How a signature was made, by the identifier that stands beside it (its parameters follow).
+/// Signature algorithms by identifier (without parameters).
 const ALGORITHMS: &[(&[u8], SignatureAlgorithm)] = &[
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 2], SignatureAlgorithm::Insecure("MD2-RSA")),
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4], SignatureAlgorithm::Insecure("MD5-RSA")),
@@ -244,13 +244,13 @@ const ALGORITHMS: &[(&[u8], SignatureAlgorithm)] = &[
 const RSA_PSS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 10];
 const MGF1: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 8];
 
-/// The hashes of RSA-PSS: the last byte of their identifier, and how long their salt must be.
+/// Hashes of RSA-PSS: last byte of the identifier, and required salt length.
 const SHA2: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2];
 const PSS_HASHES: [(u8, Hash, u8); 3] =
     [(1, Hash::Sha256, 32), (2, Hash::Sha384, 48), (3, Hash::Sha512, 64)];
 
 impl SignatureAlgorithm {
-    /// Of an identifier and its parameters.
+    /// Algorithm of an identifier and its parameters.
     pub fn of(identifier: &[u8], parameters: &[u8]) -> Self {
         if identifier == RSA_PSS {
             return pss(parameters).map_or(SignatureAlgorithm::Unknown, SignatureAlgorithm::RsaPss);
@@ -266,7 +266,7 @@ impl SignatureAlgorithm {
     }
 }
 
-/// The one hash that RSA-PSS is used with throughout.
+/// Hash of RSA-PSS parameters, which must be the same throughout.
 fn pss(parameters: &[u8]) -> Option<Hash> {
     let hash = |algorithm: &mut Reader<'_>| {
         let mut algorithm = algorithm.open(der::SEQUENCE)?;

@@ -1,4 +1,4 @@
-//! The pair of files that the reference makes in `--cert-dir` when it is given no certificate.
+//! The self-signed pair that the reference makes in `--cert-dir` when it is given no certificate.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,8 @@ use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 
-/// The pair `apiserver.crt` and `apiserver.key` in a folder, made if neither is there: for the
-/// public address, the names of the `kubernetes` Service, and `localhost` or the address listened
-/// on.
+/// The pair `apiserver.crt` and `apiserver.key` in a folder, created if neither exists: for the public address, the
+/// names of the `kubernetes` Service, and `localhost` or the bind address.
 pub fn self_signed(
     folder: &Path,
     public: IpAddr,

@@ -1,4 +1,4 @@
-//! The key that signs service account tokens.
+//! Signing key of service account tokens.
 
 use std::path::Path;
 
@@ -7,16 +7,15 @@ use rcgen::KeyPair;
 use super::der::{self, Reader, element};
 use super::files::{Batch, Readable, pem};
 
-/// prime256v1, encoded.
+/// prime256v1 (P-256), DER-encoded.
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 
-/// Plans the pair of files of a new key, if there is no private key yet: ECDSA on P-256, the private
-/// key in SEC 1 form, because that is the only one of an ECDSA key that the reference reads in both
-/// places where it may be named, `--service-account-signing-key-file` and
+/// Adds the pair of files of a new key to the batch, if there is no private key yet: ECDSA P-256, the private key in
+/// SEC 1 form, the only form of an ECDSA key that the reference reads for both `--service-account-signing-key-file` and
 /// `--service-account-key-file`.
 pub(super) fn ensure(private: &Path, public: &Path, batch: &mut Batch) -> Result<(), String> {
     if private.exists() {
-        // The public key may be somewhere else, or not be needed: it is in the private one.
+        // The public key file may be elsewhere or not needed: the private key contains it.
         return Ok(());
     }
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
@@ -26,7 +25,7 @@ pub(super) fn ensure(private: &Path, public: &Path, batch: &mut Batch) -> Result
     Ok(())
 }
 
-/// The SEC 1 form of a P-256 key in PKCS #8 form.
+/// Converts a P-256 key from PKCS #8 to SEC 1 form.
 fn sec1(pkcs8: &[u8]) -> Option<Vec<u8>> {
     let mut outer = Reader(pkcs8).open(der::SEQUENCE)?;
     let _version = outer.read(der::INTEGER)?;
@@ -35,7 +34,7 @@ fn sec1(pkcs8: &[u8]) -> Option<Vec<u8>> {
     let version = inner.read(der::INTEGER)?;
     let secret = inner.read(der::OCTET_STRING)?;
     let public = inner.open(der::context(1))?.read(der::BIT_STRING)?;
-    // In PKCS #8 the curve stands outside; here it has to be inside.
+    // In PKCS #8 the curve stands outside; SEC 1 needs it inside.
     let curve = element(der::OBJECT_IDENTIFIER, &[P256]);
     let curve = element(der::context(0), &[&curve]);
     let public = element(der::context(1), &[public.whole]);

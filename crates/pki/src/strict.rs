@@ -1,4 +1,4 @@
-//! Certificates, read as strictly as the reference reads what a signer has issued.
+//! Strict parsing of certificates, as the reference parses those that a signer has issued.
 
 use super::certificate::{AltNames, Certificate, SUBJECT_ALT_NAME, time};
 use super::der::{self, Element, Reader};
@@ -8,11 +8,11 @@ const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 
-/// The newest version, which is written as 2.
+/// Version 3, which is encoded as 2.
 const VERSION_3: u8 = 2;
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate that must be one in every part, and says what follows it.
+    /// Parses a certificate strictly, and returns the bytes behind it.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), String> {
         let mut reader = Reader(bytes);
         let mut outer = reader.open(der::SEQUENCE).ok_or("x509: malformed certificate")?;
@@ -51,7 +51,7 @@ impl<'a> Certificate<'a> {
         Ok((certificate, reader.0))
     }
 
-    /// Whether it says of itself that it is an authority's.
+    /// Whether basic constraints mark it as a CA.
     pub fn is_authority(&self) -> bool {
         let constraints = self.extension(BASIC_CONSTRAINTS);
         let constraints = constraints.and_then(|value| Reader(value).open(der::SEQUENCE));
@@ -59,7 +59,7 @@ impl<'a> Certificate<'a> {
         authority.is_some_and(|flag| flag.contents == [0xff])
     }
 
-    /// Each extension once, and those that are evaluated well formed.
+    /// Checks that each extension comes once, and that the known ones are well formed.
     fn check_extensions(&self) -> Result<(), String> {
         let mut seen: Vec<&[u8]> = Vec::new();
         for extension in Reader(self.extensions) {
@@ -84,7 +84,7 @@ impl<'a> Certificate<'a> {
 }
 
 impl AltNames {
-    /// Reads the names of a certificate or a request, all of which must be readable.
+    /// Parses the alternative names of a certificate or a request, all of which must be valid.
     pub fn parse(value: &[u8]) -> Result<Self, String> {
         let list = Reader(value).open(der::SEQUENCE);
         let mut list = list.ok_or("x509: invalid subject alternative names")?;
@@ -206,7 +206,7 @@ fn check_name(encoded: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a text of a name.
+/// Error in the string of a name.
 fn text_problem(value: Element<'_>) -> Option<String> {
     let bytes = value.contents;
     let printable = |byte: &u8| byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(byte);
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Every cut and every changed byte is an error or a certificate, and never a panic.
+    /// Every truncation and every changed byte gives an error or a certificate, never a panic.
     #[test]
     fn what_is_damaged_is_told() {
         let whole = certificate(true);

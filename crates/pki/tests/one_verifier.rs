@@ -1,11 +1,10 @@
-//! Certificates are trusted by `kevel_pki::verify` alone: nothing that is built into the server makes
-//! another decision.
+//! Test that certificates are trusted only by `kevel_pki::verify`: no other code in the server makes that decision.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Ways to trust a certificate that are not `kevel_pki::verify`'s.
+/// Ways to trust a certificate other than `kevel_pki::verify`.
 const FORBIDDEN: &[&str] = &[
     "RootCertStore",
     "WebPkiServerVerifier",
@@ -20,7 +19,7 @@ const FORBIDDEN: &[&str] = &[
     ".ca_certificate(",
 ];
 
-/// The one place where the server's clients get their verifier, and the one of etcd's client.
+/// The only files that set a certificate verifier: for the server's clients, and for etcd's client.
 const CLIENTS: &[(&str, &str)] = &[
     ("with_custom_certificate_verifier", "server/src/webhook/tls.rs"),
     ("tls_config_with_verifier", "store/src/etcd/client.rs"),
@@ -31,7 +30,7 @@ fn certificates_are_trusted_by_one_verifier_alone() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut sources = Vec::new();
     for name in fs::read_dir(&crates).unwrap().map(|entry| entry.unwrap().file_name()) {
-        // Tests trust what they like.
+        // Tests may trust any certificate.
         if name != "pki" && name != "test-support" {
             collect(&crates.join(name).join("src"), &mut sources);
         }

@@ -1,18 +1,18 @@
-//! Errors of verification, in the words of Go's `crypto/x509`.
+//! Errors of verification, with the texts of Go's `crypto/x509`.
 
 use std::time::SystemTime;
 
 use kevel_api::quote::quote;
 use kevel_api::time::Time;
 
-/// Reason for which a certificate is not trusted. The texts are those that clients of the reference
-/// read in answers and logs.
+/// Reason that a certificate is not trusted. The texts are those that clients of the reference see in responses and
+/// logs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// The bytes are no certificate; the parser's words.
+    /// The bytes are not a certificate; the parser's text.
     #[error("{0}")]
     Malformed(String),
-    /// A critical extension is not understood.
+    /// A critical extension is not supported.
     #[error("x509: unhandled critical extension")]
     UnhandledCriticalExtension,
     /// The validity period has not begun.
@@ -21,9 +21,9 @@ pub enum VerifyError {
         shown(*now), shown(*not_before)
     )]
     NotYetValid {
-        /// The time of the judgement.
+        /// Time of the verification.
         now: SystemTime,
-        /// The first moment of validity.
+        /// Start of the validity period.
         not_before: SystemTime,
     },
     /// The validity period is over.
@@ -32,9 +32,9 @@ pub enum VerifyError {
         shown(*now), shown(*not_after)
     )]
     Expired {
-        /// The time of the judgement.
+        /// Time of the verification.
         now: SystemTime,
-        /// The last moment of validity.
+        /// End of the validity period.
         not_after: SystemTime,
     },
     /// An intermediate is not a certificate authority.
@@ -46,16 +46,16 @@ pub enum VerifyError {
     /// The signer's basic constraints or key usage forbid signing certificates.
     #[error("x509: invalid signature: parent certificate cannot sign this kind of certificate")]
     CannotSign,
-    /// The signature is made by an algorithm that is not trusted any more.
+    /// The signature algorithm is outdated.
     #[error("x509: cannot verify signature: insecure algorithm {0}")]
     InsecureAlgorithm(&'static str),
-    /// The signature is not the signer's; the words of the algorithm.
+    /// The signature does not match the signer's key; the text of the algorithm.
     #[error("{0}")]
     Signature(String),
     /// No chain leads to a trusted certificate.
     #[error("x509: certificate signed by unknown authority{}", hint.as_ref().map(Hint::shown).unwrap_or_default())]
     UnknownAuthority {
-        /// The first candidate that was refused.
+        /// The first rejected candidate.
         hint: Option<Hint>,
     },
     /// The budget of signature checks is spent.
@@ -69,7 +69,7 @@ pub enum VerifyError {
         "x509: a root or intermediate certificate is not authorized to sign for this name: {0}"
     )]
     NameConstraint(String),
-    /// Every chain was refused, for reasons that are counted.
+    /// Every chain was rejected, with the numbers of chains by reason.
     #[error("x509: no valid chains built: {0}")]
     NoValidChains(String),
     /// The certificate is for other names.
@@ -77,7 +77,7 @@ pub enum VerifyError {
     HostName(#[from] HostNameError),
 }
 
-/// Candidate authority that was refused, and why.
+/// Rejected candidate authority, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The reason.
@@ -99,31 +99,31 @@ impl Hint {
 /// Mismatch between a certificate's names and the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostNameError {
-    /// Only the common name matches, which is not a name of a server any more.
+    /// Only the common name matches, which no longer counts as a server name.
     #[error("certificate relies on legacy Common Name field, use SANs instead")]
     CommonNameOnly,
-    /// An address was asked for, and the certificate has none.
+    /// An address was requested, and the certificate has none.
     #[error("cannot validate certificate for {0} because it doesn't contain any IP SANs")]
     NoAddresses(String),
     /// The certificate has no names at all.
     #[error("certificate is not valid for any names, but wanted to match {0}")]
     NoNames(String),
-    /// The certificate has more names than a message should hold.
+    /// The certificate has too many names for a message.
     #[error("certificate is valid for {count} {kind}, but none matched {host}")]
     TooManyNames {
         /// The number of names.
         count: usize,
         /// `names` or `IP SANs`.
         kind: &'static str,
-        /// The name that was asked for.
+        /// The requested name.
         host: String,
     },
-    /// The names are others.
+    /// The certificate has other names.
     #[error("certificate is valid for {names}, not {host}")]
     OtherNames {
         /// The names of the certificate.
         names: String,
-        /// The name that was asked for.
+        /// The requested name.
         host: String,
     },
 }

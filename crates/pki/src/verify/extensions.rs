@@ -9,7 +9,7 @@ use crate::der::{self, Reader};
 
 /// Prefix of the identifiers of RFC 5280's extensions (2.5.29).
 const STANDARD: &[u8] = &[0x55, 0x1d];
-/// 1.3.6.1.5.5.7.1.1
+/// 1.3.6.1.5.5.7.1.1 (authority information access)
 const AUTHORITY_INFO_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
 /// `anyExtendedKeyUsage`
 pub(super) const ANY_USAGE: &[u8] = &[0x55, 0x1d, 37, 0];
@@ -19,22 +19,22 @@ const KEY_CERT_SIGN: u8 = 0x04;
 /// Extensions of one certificate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extensions {
-    /// Absent without the extension.
+    /// `None` without the extension.
     pub basic_constraints: Option<BasicConstraints>,
     pub key_usage: KeyUsage,
-    /// Encoded identifiers; empty without the extension.
+    /// DER-encoded identifiers; empty without the extension.
     pub extended_key_usages: Vec<Vec<u8>>,
     pub name_constraints: Option<NameConstraints>,
     pub policies: Policies,
-    /// There is a critical extension that is not understood.
+    /// Whether there is an unsupported critical extension.
     pub has_unhandled: bool,
 }
 
-/// Extension that says whether a certificate is an authority's.
+/// Basic constraints: whether a certificate is a CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BasicConstraints {
     pub is_ca: bool,
-    /// The most intermediates below the certificate.
+    /// Maximum number of intermediates below the certificate.
     pub max_path_length: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum KeyUsage {
     NoCertificates,
 }
 
-/// The extensions, and those of them whose bytes are parts of the certificate.
+/// The extensions, and those whose bytes are slices of the certificate.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
     pub facts: Extensions,
@@ -57,10 +57,10 @@ pub(super) struct Read<'a> {
 }
 
 impl Extensions {
-    /// Reads the list of extensions, without the sequence around it.
+    /// Parses the list of extensions, without the outer SEQUENCE.
     pub fn parse(list: &[u8]) -> Result<Read<'_>, VerifyError> {
         let facts = Extensions::default();
-        // Parts of nothing are parts of the certificate too.
+        // An empty slice of the certificate, as `slice_ref` requires.
         let none = list.get(..0).unwrap_or_default();
         let mut read =
             Read { facts, alt_names: None, subject_key_id: none, authority_key_id: none };
@@ -83,7 +83,7 @@ impl Extensions {
 }
 
 impl<'a> Read<'a> {
-    /// Takes one extension, and says whether it is understood.
+    /// Takes one extension. Returns whether it is supported.
     fn take(&mut self, name: &[u8], critical: bool, value: &'a [u8]) -> Result<bool, VerifyError> {
         if name == AUTHORITY_INFO_ACCESS && critical {
             return Err(malformed("x509: authority info access incorrectly marked critical"));
@@ -138,7 +138,7 @@ fn authority_key_id(value: &[u8]) -> Result<&[u8], VerifyError> {
 fn key_usage(value: &[u8]) -> Result<KeyUsage, VerifyError> {
     let read = Reader(value).read(der::BIT_STRING).and_then(|bits| bits.contents.split_first());
     let (_unused, bits) = read.ok_or_else(|| malformed("x509: invalid key usage"))?;
-    // Nine bits have a meaning: the first byte, and the highest of the second.
+    // Nine bits have a meaning: the first byte, and the highest bit of the second.
     let first = bits.first().copied().unwrap_or_default();
     let second = bits.get(1).copied().unwrap_or_default() & 0x80;
     Ok(match (first, second) {

@@ -1,24 +1,24 @@
-//! Names of servers (upstream: `Certificate.VerifyHostname`).
+//! Host names of servers (upstream: `Certificate.VerifyHostname`).
 
 use std::net::IpAddr;
 
 use super::error::HostNameError;
 use super::x509::X509;
 
-/// Certificates with as many names are not listed in messages.
+/// Number of names from which on messages do not list them.
 const MAX_NAMES_SHOWN: usize = 100;
 
-/// Name under which a server is asked.
+/// Host name or address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// An address, matched by IP SANs alone.
+    /// An address, matched by IP SANs only.
     Address(IpAddr),
-    /// A DNS name, matched by DNS SANs alone.
+    /// A DNS name, matched by DNS SANs only.
     Name(String),
 }
 
 impl Host {
-    /// Reads a name or an address; an address may stand in brackets.
+    /// Parses a name or an address; an address may stand in brackets.
     pub fn parse(text: &str) -> Host {
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         match inner.unwrap_or(text).parse() {
@@ -35,7 +35,7 @@ impl Host {
     }
 }
 
-/// Whether a certificate is for a host.
+/// Verifies that a certificate is for a host.
 pub(super) fn verify(certificate: &X509, host: &Host) -> Result<(), HostNameError> {
     let named = match host {
         Host::Address(address) => certificate.names.ips.iter().any(|own| same(*own, *address)),
@@ -44,12 +44,12 @@ pub(super) fn verify(certificate: &X509, host: &Host) -> Result<(), HostNameErro
     if named { Ok(()) } else { Err(mismatch(certificate, host)) }
 }
 
-/// Addresses are the same in both forms of IPv4.
+/// Compares addresses; both forms of IPv4 are the same.
 fn same(own: IpAddr, wanted: IpAddr) -> bool {
     own.to_canonical() == wanted.to_canonical()
 }
 
-/// Wildcards and trailing dots count in valid host names alone; anything else matches as it is.
+/// Wildcards and trailing dots count only in valid host names; other names are compared as they are.
 fn matches(own: &str, wanted: &str) -> bool {
     if is_valid(wanted.strip_suffix('.').unwrap_or(wanted), false) && is_valid(own, true) {
         return matches_labels(own, wanted);

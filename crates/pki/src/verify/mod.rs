@@ -1,14 +1,13 @@
-//! Trust in certificates, by the rules of Go's `crypto/x509`.
+//! Verification of certificates by the rules of Go's `crypto/x509`.
 //!
-//! [`Verifier`] is the one place where a certificate is trusted: client certificates, those of front
-//! proxies, and servers that are asked (webhooks, extension API servers, kubelets, issuers of tokens,
-//! egress proxies, peers, etcd). A bundle of the reference means the same here: an anchor must be an
-//! authority, be allowed to sign, be valid now, and permit the purpose; a certificate that is itself
-//! in the bundle needs no signer.
+//! [`Verifier`] is the only place where a certificate is trusted: client certificates, those of front proxies, and
+//! those of servers (webhooks, extension API servers, kubelets, OIDC issuers, egress proxies, peers, etcd). A CA bundle
+//! of the reference means the same here: a trust anchor must be a CA, be allowed to sign, be valid now, and permit the
+//! purpose; a certificate that is itself in the bundle needs no signer.
 //!
-//! `rustls-webpki` has other rules: it keeps no more of an anchor than its name, key and name
-//! constraints, refuses version 1 and authorities as end entities, and does not read key usages. The
-//! table in `conformance/certificates` holds each rule against Go's recorded verdicts.
+//! `rustls-webpki` has other rules: it keeps only the name, key and name constraints of an anchor, rejects version 1
+//! and CAs as end entities, and does not read key usages. The table in `conformance/certificates` compares each rule
+//! with Go's recorded verdicts.
 
 mod error;
 mod extensions;
@@ -42,14 +41,14 @@ use rules::{Candidate, InForce, Place, Refused};
 /// Purpose of a certificate: the extended key usage that it must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To a client.
+    /// Server authentication, verified by a client.
     ServerAuth,
-    /// To a server.
+    /// Client authentication, verified by a server.
     ClientAuth,
 }
 
 impl Purpose {
-    /// The encoded object identifier of the extended key usage.
+    /// DER-encoded object identifier of the extended key usage.
     fn identifier(self) -> &'static [u8] {
         match self {
             Purpose::ServerAuth => &[0x2b, 6, 1, 5, 5, 7, 3, 1],
@@ -58,11 +57,11 @@ impl Purpose {
     }
 }
 
-/// Chain of certificates, the leaf first, the trusted one last.
+/// Certificate chain: the leaf first, the trust anchor last.
 #[derive(Clone, Debug)]
 pub struct Chain(pub Vec<Arc<X509>>);
 
-/// Judges certificates against trusted ones.
+/// Verifier of certificate chains against trusted roots.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -87,12 +86,12 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Trusts these certificates.
+    /// A verifier that trusts these certificates.
     pub fn new(roots: Arc<Roots>) -> Self {
         Verifier { roots, in_force: InForce::default() }
     }
 
-    /// Judges certificates as a peer has sent them, its own first; a server's must be for `host`.
+    /// Verifies the certificates of a peer, its own first; a server's must be for `host`.
     pub fn verify(
         &self,
         certificates: &[Bytes],

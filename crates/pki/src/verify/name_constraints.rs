@@ -1,4 +1,4 @@
-//! Name constraints of authorities (RFC 5280, 4.2.1.10; upstream: `checkChainConstraints`).
+//! Name constraints of CAs (RFC 5280, 4.2.1.10; upstream: `checkChainConstraints`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::x509::{X509, malformed};
 use crate::certificate::address;
 use crate::der::{self, Reader};
 
-/// Most comparisons of a name with a constraint in one chain: an authority with thousands of
-/// constraints and a certificate with thousands of names must not hold a thread.
+/// Maximum number of comparisons of a name with a constraint in one chain: a CA with thousands of constraints and a
+/// certificate with thousands of names must not block a thread.
 const MAX_COMPARISONS: usize = 250_000;
 
-/// Subtrees of names inside which an authority may sign.
+/// Subtrees of names for which a CA may sign.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameConstraints {
     permitted: Subtrees,
@@ -36,7 +36,7 @@ struct Network {
 }
 
 impl NameConstraints {
-    /// Reads the extension, and says whether all kinds of names in it are understood.
+    /// Parses the extension. Also returns whether all kinds of names in it are supported.
     pub fn parse(value: &[u8]) -> Result<(Self, bool), VerifyError> {
         let mut outer = Reader(value);
         let mut fields = outer.open(der::SEQUENCE).ok_or_else(invalid)?;
@@ -129,7 +129,7 @@ impl Network {
     }
 }
 
-/// Whether all names of a chain are within the constraints of all certificates above them.
+/// Checks that all names of a chain are within the constraints of all certificates above them.
 pub(super) fn check(chain: &[Arc<X509>]) -> Result<(), String> {
     let constrained = |above: &'_ Arc<X509>| above.extensions.name_constraints.is_some();
     let mut comparisons = 0_usize;
@@ -153,7 +153,7 @@ pub(super) fn check(chain: &[Arc<X509>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Names of a certificate, in the parts that constraints are about.
+/// Names of a certificate, parsed for constraints.
 struct Names<'a> {
     certificate: &'a X509,
     uris: Vec<(&'a str, String)>,
@@ -231,8 +231,8 @@ fn domains(
     )
 }
 
-/// A name of this kind is permitted if no constraint permits any, or one permits it; and no constraint
-/// excludes it.
+/// A name is permitted if there are no permitted subtrees of its kind or one contains it, and no excluded subtree
+/// contains it.
 fn judge(
     (kind, name): (&str, &str),
     (constrained, permitted): (bool, bool),
@@ -247,8 +247,8 @@ fn judge(
     }
 }
 
-/// Whether a domain is a constraint's or below it. One with a leading dot is about those below alone,
-/// and an empty one about all.
+/// Whether a domain is a constraint's or below it. A constraint with a leading dot covers only the domains below, and
+/// an empty one all.
 fn is_below(name: &str, constraint: &str) -> bool {
     let Some(start) = name.len().checked_sub(constraint.len()) else { return false };
     let Some((head, tail)) = name.split_at_checked(start) else { return false };
@@ -259,18 +259,18 @@ fn is_below(name: &str, constraint: &str) -> bool {
             || head.ends_with('.'))
 }
 
-/// Whether a wildcard stands for names beside an excluded one: `*.a.example` for `b.a.example`.
+/// Whether a wildcard covers an excluded name: `*.a.example` covers `b.a.example`.
 fn wildcard_covers(name: &str, constraint: &str) -> bool {
     let parent = |name: &str| name.find('.').and_then(|dot| name.get(dot..)).map(str::to_lowercase);
     name.starts_with('*') && parent(name).is_some() && parent(name) == parent(constraint)
 }
 
-/// Labels of visible ASCII, none of them empty.
+/// Whether all labels are nonempty visible ASCII.
 fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| !label.is_empty() && label.bytes().all(|b| (33..=126).contains(&b)))
 }
 
-/// The local part and the domain of a mail address. A quoted local part is not taken.
+/// Local part and domain of an email address. Quoted local parts are not supported.
 fn parse_mailbox(text: &str) -> Option<(&str, &str)> {
     let (local, domain) = text.split_once('@')?;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte);
@@ -279,7 +279,7 @@ fn parse_mailbox(text: &str) -> Option<(&str, &str)> {
     valid.then_some((local, domain))
 }
 
-/// The host of a URI, which must be a name.
+/// Host of a URI, which must be a name.
 fn uri_host(uri: &str) -> Result<String, String> {
     let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Chains from a certificate to a trusted one (upstream: `buildChains`).
+//! Path building: chains from a certificate to a trusted one (upstream: `buildChains`).
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,11 +9,11 @@ use super::rules::{self, Candidate, InForce, Place, Rule};
 use super::x509::X509;
 use crate::public_key::KeyKind;
 
-/// Most signatures that one judgement checks. Chains are shorter than 15 certificates; the rest is
-/// for several chains and for signers of the same name.
+/// Maximum number of signature checks of one verification. Chains are shorter than 15 certificates; the rest is for
+/// several chains and for signers of the same name.
 const MAX_SIGNATURE_CHECKS: usize = 100;
 
-/// Search for chains. The time that it takes is bounded whatever the peer has sent.
+/// Search for chains. Its time is bounded whatever the peer has sent.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     pub roots: &'a Roots,
@@ -51,8 +51,8 @@ impl Search<'_> {
         }
     }
 
-    /// Puts a candidate on top of a chain. One whose signature does not fit is no error: it is a hint
-    /// for the case that there is no other.
+    /// Adds a candidate signer to a chain. A signature that does not match is no error, but a hint for the case that no
+    /// other candidate is found.
     fn consider(
         &mut self,
         chain: &[Arc<X509>],
@@ -88,8 +88,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether a certificate with the same subject, key and alternative names is in the chain: authorities
-/// that have signed each other would lead in circles.
+/// Whether a certificate with the same subject, key and alternative names is in the chain: cross-signed CAs would form
+/// loops.
 fn is_in_chain(candidate: &X509, chain: &[Arc<X509>]) -> bool {
     for own in chain {
         if own.subject != candidate.subject || own.public_key != candidate.public_key {

@@ -1,7 +1,7 @@
 //! Certificate policies (RFC 5280 with RFC 9618; upstream: `policiesValid`).
 //!
-//! They refuse a chain only if a certificate of it requires an explicit policy. Of RFC 9618's graph
-//! the current level is enough: a level without nodes is what refuses.
+//! Policies invalidate a chain only if one of its certificates requires an explicit policy. Of RFC 9618's graph the
+//! current level is enough: a level without nodes invalidates the chain.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ type Oid = Vec<u8>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Policies {
     list: Vec<Oid>,
-    /// Policies of the issuer, and those of the subject that count as them.
+    /// Mappings from policies of the issuer to equivalent ones of the subject.
     mappings: Vec<(Oid, Oid)>,
     require_explicit: Option<u64>,
     inhibit_mapping: Option<u64>,
@@ -84,14 +84,14 @@ fn inhibit_any(value: &[u8]) -> Result<u64, VerifyError> {
     number.ok_or_else(|| malformed("x509: invalid inhibit any policy extension"))
 }
 
-/// Policy that is valid at a level, and the names by which the level below may ask for it.
+/// Policy that is valid at a level, and the policies that the level below may use for it.
 #[derive(Clone, Debug)]
 struct Node {
     valid: Oid,
     expected: Vec<Oid>,
 }
 
-/// Walk from below the trusted certificate to the leaf.
+/// Walk from below the trust anchor to the leaf.
 struct Walk {
     /// `None` when no policy is valid any more.
     level: Option<Vec<Node>>,
@@ -100,7 +100,7 @@ struct Walk {
     any: u64,
 }
 
-/// Whether a chain keeps its policies.
+/// Whether the policies of a chain are valid.
 pub(super) fn are_valid(chain: &[Arc<X509>]) -> bool {
     let Some((_, below)) = chain.split_last().filter(|(_, below)| !below.is_empty()) else {
         return true;
@@ -159,7 +159,7 @@ impl Walk {
     }
 }
 
-/// The level of a certificate with these policies.
+/// The level below, for a certificate with these policies.
 fn descend(level: &[Node], policies: &[Oid], any_counts: bool) -> Vec<Node> {
     let has_any = level.iter().any(|node| node.valid == ANY);
     let expected = |policy: &Oid| level.iter().any(|node| node.expected.contains(policy));
@@ -175,7 +175,7 @@ fn descend(level: &[Node], policies: &[Oid], any_counts: bool) -> Vec<Node> {
     next.into_iter().map(|valid| Node { expected: vec![valid.clone()], valid }).collect()
 }
 
-/// Applies mappings; `anyPolicy` must not be in one.
+/// Applies mappings. Returns `false` if one of them contains `anyPolicy`.
 fn map(level: &mut Vec<Node>, mappings: &[(Oid, Oid)], allowed: bool) -> bool {
     if !allowed {
         level.retain(|node| !mappings.iter().any(|(issuer, _)| *issuer == node.valid));

@@ -1,4 +1,4 @@
-//! Certificates that are trusted (upstream: `CertPool`).
+//! Sets of certificates (upstream: `CertPool`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use super::x509::X509;
 use super::{Purpose, VerifyError};
 use crate::pem_certificates;
 
-/// Set of certificates, found by subject. Roots are one, and so are the intermediates of a peer.
+/// Set of certificates, indexed by subject: trusted roots, or the intermediates of a peer.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     certificates: Vec<Arc<X509>>,
@@ -18,14 +18,14 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Set of these certificates; each counts once.
+    /// Set of these certificates, without duplicates.
     pub fn new(certificates: impl IntoIterator<Item = X509>) -> Self {
         let mut roots = Roots::default();
         certificates.into_iter().for_each(|certificate| roots.add(certificate));
         roots
     }
 
-    /// Adds a certificate, unless it is there.
+    /// Adds a certificate, unless it is in the set.
     pub fn add(&mut self, certificate: X509) {
         if !self.contains(&certificate) {
             let place = self.certificates.len();
@@ -34,7 +34,7 @@ impl Roots {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
@@ -44,7 +44,7 @@ impl Roots {
         self.certificates.iter()
     }
 
-    /// Certificates whose signatures do not count now, by name, and the rule that says so.
+    /// Certificates whose signatures do not count now, by name, with the violated rule.
     pub fn unable_to_sign(&self, purpose: Purpose, now: SystemTime) -> Vec<(String, VerifyError)> {
         let unable = self.iter().filter_map(|certificate| {
             let rule = certificate.check_as_signer(purpose, now).err()?;
@@ -53,13 +53,13 @@ impl Roots {
         unable.collect()
     }
 
-    /// Whether the very same certificate is in the set.
+    /// Whether the identical certificate is in the set.
     pub(super) fn contains(&self, certificate: &X509) -> bool {
         self.with_subject(&certificate.subject).any(|own| own.raw == certificate.raw)
     }
 
-    /// Certificates that may have signed another, the most plausible first: key identifiers match,
-    /// one of them is missing, they differ.
+    /// Certificates that may have signed another, the most plausible first: key identifiers match, one of them is
+    /// missing, they differ.
     pub(super) fn potential_signers(&self, certificate: &X509) -> Vec<&Arc<X509>> {
         let mut found: Vec<_> = self.with_subject(&certificate.issuer).collect();
         found.sort_by_key(|signer| {
@@ -79,7 +79,7 @@ impl Roots {
     }
 }
 
-/// Files of the system's authorities: the first that can be read counts.
+/// Files of the system's CAs: the first readable one counts.
 const SYSTEM_FILES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -88,12 +88,12 @@ const SYSTEM_FILES: &[&str] = &[
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// Folders of the system's authorities: every file of all of them counts.
+/// Folders of the system's CAs: all files of all folders count.
 const SYSTEM_FOLDERS: &[&str] = &["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
 impl Roots {
-    /// The system's authorities, read once. `SSL_CERT_FILE` and `SSL_CERT_DIR` name other places, as
-    /// for programs in Go. A system without authorities trusts no server.
+    /// The system's CAs, read once. `SSL_CERT_FILE` and `SSL_CERT_DIR` override the paths, as for Go programs. Without
+    /// system CAs no server is trusted.
     pub fn of_system() -> Arc<Roots> {
         static SYSTEM: OnceLock<Arc<Roots>> = OnceLock::new();
         SYSTEM.get_or_init(|| Arc::new(Roots::read_system())).clone()
@@ -120,8 +120,7 @@ impl Roots {
         roots
     }
 
-    /// Adds the certificates of a PEM text that can be read; the first error says what is wrong with
-    /// one that cannot.
+    /// Adds the valid certificates of a PEM text. Returns the first error about an invalid one.
     pub fn add_pem(&mut self, pem: &[u8]) -> Option<String> {
         let mut wrong = None;
         for der in pem_certificates(pem) {

@@ -1,8 +1,8 @@
-//! Rules that a chain of certificates must keep, in the order in which Go asks them.
+//! Rules for certificate chains, in the order of Go's checks.
 //!
-//! Each rule is one function in one of three tables: of a signer, of a certificate in its place of
-//! the chain, of a whole chain. The first rule that fails is what the error says. Tests switch each
-//! rule off by itself and see which verdicts change (`conformance/certificates`).
+//! Each rule is one function in one of three tables: for a signer, for a certificate at its position in the chain, for
+//! a whole chain. The first violated rule determines the error. Tests switch each rule off by itself and compare the
+//! verdicts (`conformance/certificates`).
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use crate::public_key::{Hash, SignatureAlgorithm};
 /// Name of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// A signer of version 3 has basic constraints that say CA.
+    /// A signer of version 3 has basic constraints with the CA bit.
     CaBit,
     /// A signer with a key usage has `keyCertSign`.
     KeyCertSign,
@@ -25,27 +25,27 @@ pub enum Rule {
     SecureAlgorithm,
     /// The signature is the signer's.
     Signature,
-    /// Every critical extension is understood.
+    /// Every critical extension is supported.
     CriticalExtensions,
     /// The validity period has begun.
     NotBefore,
     /// The validity period is not over.
     NotAfter,
-    /// An intermediate is an authority, whatever its version.
+    /// An intermediate is a CA, whatever its version.
     IntermediateCa,
-    /// No more intermediates than the path length constraint allows.
+    /// There are no more intermediates than the path length constraint allows.
     PathLength,
-    /// Certificate policies that are required are there.
+    /// Required certificate policies are present.
     Policies,
     /// Every certificate of the chain allows the purpose.
     ExtendedKeyUsage,
-    /// Names are within the constraints of all authorities above them.
+    /// Names are within the constraints of all CAs above them.
     NameConstraints,
-    /// The certificate is for the name that was asked for.
+    /// The certificate is for the requested host name.
     HostName,
-    /// A certificate does not come twice in a chain.
+    /// No certificate comes twice in a chain.
     NoLoop,
-    /// Signature checks are bounded.
+    /// The number of signature checks is bounded.
     SignatureLimit,
 }
 
@@ -70,7 +70,7 @@ impl Rule {
     ];
 }
 
-/// Rules in force: all of them, but for tests that switch one off.
+/// Rules in force: all of them, except in tests that switch one off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InForce {
     #[cfg(test)]
@@ -93,7 +93,7 @@ type Check = Result<(), VerifyError>;
 type SignerRule = (Rule, fn(&X509, &X509) -> Check);
 type CertificateRule = (Rule, fn(&Candidate<'_>) -> Check);
 
-/// Place of a certificate in a chain.
+/// Position of a certificate in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Leaf,
@@ -101,17 +101,17 @@ pub(super) enum Place {
     Root,
 }
 
-/// Certificate to be put on top of a chain.
+/// Certificate to be added to a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
     pub certificate: &'a X509,
     pub place: Place,
-    /// Certificates below it: itself is not among them.
+    /// Number of certificates below it.
     pub below: usize,
     pub now: SystemTime,
 }
 
-/// Rules of a signer and what it has signed (upstream: `CheckSignatureFrom`).
+/// Rules for a signer and the certificate that it signed (upstream: `CheckSignatureFrom`).
 const OF_SIGNER: &[SignerRule] = &[
     (Rule::CaBit, ca_bit),
     (Rule::KeyCertSign, key_cert_sign),
@@ -119,7 +119,7 @@ const OF_SIGNER: &[SignerRule] = &[
     (Rule::Signature, signature),
 ];
 
-/// Rules of a certificate in its place (upstream: `isValid`).
+/// Rules for a certificate at its position (upstream: `isValid`).
 const OF_CERTIFICATE: &[CertificateRule] = &[
     (Rule::CriticalExtensions, critical_extensions),
     (Rule::NotBefore, not_before),
@@ -128,19 +128,19 @@ const OF_CERTIFICATE: &[CertificateRule] = &[
     (Rule::PathLength, path_length),
 ];
 
-/// Whether a certificate has signed another.
+/// Checks that a certificate has signed another.
 pub(super) fn check_signer(in_force: InForce, signed: &X509, signer: &X509) -> Check {
     let mut rules = OF_SIGNER.iter().filter(|(rule, _)| in_force.holds(*rule));
     rules.try_for_each(|(_, check)| check(signed, signer))
 }
 
-/// Whether a certificate may stand where it does.
+/// Checks that a certificate may stand at its position.
 pub(super) fn check_certificate(in_force: InForce, candidate: &Candidate<'_>) -> Check {
     let mut rules = OF_CERTIFICATE.iter().filter(|(rule, _)| in_force.holds(*rule));
     rules.try_for_each(|(_, check)| check(candidate))
 }
 
-/// Whether a trusted certificate can sign anything.
+/// Checks that a trust anchor can sign certificates.
 pub(super) fn check_anchor(anchor: &X509, purpose: Purpose, now: SystemTime) -> Check {
     ca_bit(anchor, anchor)?;
     key_cert_sign(anchor, anchor)?;
@@ -152,7 +152,7 @@ pub(super) fn check_anchor(anchor: &X509, purpose: Purpose, now: SystemTime) -> 
     }
 }
 
-/// Whether a certificate is for a host.
+/// Checks that a certificate is for a host.
 pub(super) fn check_host(in_force: InForce, leaf: &X509, host: &host_name::Host) -> Check {
     match in_force.holds(Rule::HostName) {
         true => Ok(host_name::verify(leaf, host)?),
@@ -160,7 +160,7 @@ pub(super) fn check_host(in_force: InForce, leaf: &X509, host: &host_name::Host)
     }
 }
 
-/// Chains that were refused as a whole, by reason.
+/// Rejected chains, by reason.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     policies: usize,
@@ -169,7 +169,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Whether a chain keeps the rules of chains.
+    /// Whether a chain satisfies the rules for whole chains.
     pub fn check(&mut self, in_force: InForce, chain: &[Arc<X509>], purpose: Purpose) -> bool {
         if in_force.holds(Rule::Policies) && !policies::are_valid(chain) {
             self.policies += 1;
@@ -205,7 +205,7 @@ impl Refused {
     }
 }
 
-/// Basic constraints with the CA bit. A certificate of version 1 has no extensions and may sign.
+/// Checks for basic constraints with the CA bit. A version 1 certificate has no extensions and may sign.
 fn ca_bit(_: &X509, signer: &X509) -> Check {
     match signer.extensions.basic_constraints {
         Some(constraints) if !constraints.is_ca => Err(VerifyError::CannotSign),
@@ -270,7 +270,7 @@ fn path_length(candidate: &Candidate<'_>) -> Check {
     }
 }
 
-/// Extended key usages nest: each certificate that has some must allow the purpose.
+/// Extended key usages nest: each certificate that has any must allow the purpose.
 fn allows(chain: &[Arc<X509>], purpose: Purpose) -> bool {
     chain.iter().all(|certificate| allows_purpose(certificate, purpose))
 }

@@ -1,4 +1,4 @@
-//! The table of `conformance/certificates`: the same bytes, judged by Go's `crypto/x509` and here.
+//! Tests on the table of `conformance/certificates`: the same bytes, verified by Go's `crypto/x509` and here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::pem_certificates;
 
 /// 2026-11-18T00:00:00Z, the time of all recorded verdicts.
 const NOW: Duration = Duration::from_secs(1_794_960_000);
-/// Rows and purposes: a row that is lost is noticed.
+/// Number of rows times purposes: a lost row is noticed.
 const CELLS: usize = 196;
 
 struct Row {
@@ -39,7 +39,7 @@ fn rows() -> BTreeMap<String, Row> {
     files.map(|file| row(file.unwrap().path())).collect()
 }
 
-/// Verdicts of Go, by row and purpose.
+/// Go's verdicts, by row and purpose.
 fn recorded() -> BTreeMap<(String, String), String> {
     let text = std::fs::read_to_string(folder().join("verdicts.txt")).unwrap();
     let line = |line: &str| {
@@ -50,7 +50,7 @@ fn recorded() -> BTreeMap<(String, String), String> {
     text.lines().map(line).collect()
 }
 
-/// Verdicts of the verifier, with a rule switched off.
+/// The verifier's verdicts, with a rule switched off.
 fn verdicts(off: Option<Rule>) -> BTreeMap<(String, String), String> {
     let now = SystemTime::UNIX_EPOCH + NOW;
     let mut said = BTreeMap::new();
@@ -99,7 +99,7 @@ fn verdicts_change_when_any_rule_is_switched_off() {
     assert!(held.contains(&table), "conformance/HELD.md must list the rules and rows:\n{table}");
 }
 
-/// Rows in which nothing but the signer is wrong, as a start of the server says it.
+/// Rows in which only the signer is wrong, which the server logs at start.
 #[test]
 fn anchors_that_cannot_sign_are_found_in_bundles() {
     let now = SystemTime::UNIX_EPOCH + NOW;
@@ -128,7 +128,7 @@ fn anchors_that_cannot_sign_are_found_in_bundles() {
     }
 }
 
-/// Every cut and every changed byte of a chain is refused, or is what was not signed; never a panic.
+/// Every truncation and every changed byte of a chain is rejected, or is in an unsigned part; never a panic.
 #[test]
 fn damaged_certificates_are_judged_without_panic() {
     let now = SystemTime::UNIX_EPOCH + NOW;

@@ -1,4 +1,4 @@
-//! Servers' certificates in TLS handshakes.
+//! Server certificates in TLS handshakes.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 use super::{Host, Purpose, Roots, Verifier, VerifyError};
 use crate::handshake;
 
-/// Decides on servers' certificates: those that the [`Verifier`] trusts for the name that was dialled. The server must
-/// hold the certificate's key in any case.
+/// Verifier of server certificates for rustls: accepts those that the [`Verifier`] trusts for the dialled name. The
+/// server must hold the certificate's key in any case.
 #[derive(Debug)]
 pub struct ServerVerifier {
-    /// Absent for `insecureSkipTLSVerify`.
+    /// `None` for `insecureSkipTLSVerify`.
     verifier: Option<Verifier>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerVerifier {
-    /// Trusts these certificates.
+    /// A verifier that trusts these certificates.
     pub fn new(roots: Arc<Roots>) -> Self {
         ServerVerifier { verifier: Some(Verifier::new(roots)), ..ServerVerifier::insecure() }
     }
 
-    /// Accepts any certificate (`insecureSkipTLSVerify`).
+    /// A verifier that accepts any certificate (`insecureSkipTLSVerify`).
     pub fn insecure() -> Self {
         let algorithms = ring::default_provider().signature_verification_algorithms;
         ServerVerifier { verifier: None, algorithms }
@@ -84,7 +84,7 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// The verifier's reason, if a connection failed because of it. Libraries wrap errors in others.
+/// The verifier's error, if it made a connection fail. Libraries wrap it in other errors.
 pub fn refusal<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e VerifyError> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     causes.find_map(|cause| {

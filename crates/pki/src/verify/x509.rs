@@ -1,4 +1,4 @@
-//! Facts of a certificate that verification needs, read as Go's `x509.ParseCertificate` reads them.
+//! Certificates parsed for verification, as Go's `x509.ParseCertificate` does.
 
 use std::time::SystemTime;
 
@@ -14,20 +14,20 @@ use crate::public_key::{PublicKey, SignatureAlgorithm};
 /// Version of certificates with extensions.
 const VERSION_3: u8 = 3;
 
-/// Certificate of a chain. Its parts share the bytes that were read.
+/// Certificate of a chain. Its parts share the bytes of `raw`.
 #[derive(Clone, Debug)]
 pub struct X509 {
-    /// All of it.
+    /// The whole certificate, as DER.
     pub raw: Bytes,
-    /// The subject, encoded, without the sequence around it.
+    /// The subject, DER-encoded, without the outer SEQUENCE.
     pub subject: Bytes,
-    /// The issuer, encoded, without the sequence around it.
+    /// The issuer, DER-encoded, without the outer SEQUENCE.
     pub issuer: Bytes,
     /// The last common name of the subject.
     pub common_name: String,
-    /// The first moment of validity.
+    /// Start of the validity period.
     pub not_before: SystemTime,
-    /// The last moment of validity.
+    /// End of the validity period.
     pub not_after: SystemTime,
     pub(super) version: u8,
     pub(super) to_be_signed: Bytes,
@@ -45,7 +45,7 @@ pub struct X509 {
 }
 
 impl X509 {
-    /// Reads a certificate; an error is the parser's message.
+    /// Parses a certificate; the error has the parser's text.
     pub fn parse(raw: &Bytes) -> Result<Self, VerifyError> {
         let (read, rest) = Certificate::parse(raw).map_err(VerifyError::Malformed)?;
         if !rest.is_empty() {
@@ -85,8 +85,8 @@ impl X509 {
         })
     }
 
-    /// Whether what the certificate signs for a purpose counts now; names and path length depend on
-    /// what is signed.
+    /// Checks that the certificate can sign for a purpose now. Name constraints and path length depend on the signed
+    /// certificate and are not checked.
     pub fn check_as_signer(&self, purpose: Purpose, now: SystemTime) -> Result<(), VerifyError> {
         rules::check_anchor(self, purpose, now)
     }
