@@ -1,40 +1,40 @@
-//! Channels: several streams in the messages of one WebSocket. A message begins with its channel's
-//! number; the subprotocol says how, and what else there is.
+//! Channels: several streams in the messages of one WebSocket (upstream: remotecommand subprotocols). A message begins
+//! with its channel's number; the subprotocol determines the encoding.
 
 use kevel_codec::base64;
 
 use crate::websocket::{Opcode, Socket};
 
-/// The channels of a command, which are those of its file descriptors, and two more.
+/// Channel of stdin. The numbers are those of a command's file descriptors, and two more.
 pub const STDIN: u8 = 0;
-/// What it prints.
+/// Channel of stdout.
 pub const STDOUT: u8 = 1;
-/// What it complains about.
+/// Channel of stderr.
 pub const STDERR: u8 = 2;
-/// How it ended: a `Status` from v4 on, before that a text.
+/// Error channel: the command's result, a `Status` from v4 on, before that a text.
 pub const ERROR: u8 = 3;
-/// The size of its terminal: JSON, one size after the other.
+/// Resize channel: sizes of the terminal, as consecutive JSON objects.
 pub const RESIZE: u8 = 4;
-/// How many there are.
+/// Number of channels.
 pub const CHANNELS: u8 = 5;
 
-/// In v5, instead of a channel: the channel in the next byte has ended.
+/// In v5, in place of a channel number: the channel in the next byte has ended.
 const CLOSE: u8 = 255;
 
-/// A subprotocol.
+/// A WebSocket subprotocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// The name in `Sec-WebSocket-Protocol`; none for clients that do not ask.
+    /// Name in `Sec-WebSocket-Protocol`; empty for clients that send none.
     pub name: &'static str,
-    /// Messages are texts: the channel as a digit, the rest in base64.
+    /// Whether messages are texts: the channel as a digit, the rest in base64.
     pub base64: bool,
-    /// The error channel has a `Status`.
+    /// Whether the error channel carries a `Status`.
     pub status: bool,
-    /// A client can end one channel alone.
+    /// Whether a client can end one channel alone.
     pub close: bool,
 }
 
-/// No subprotocol: [`V1`] for clients that ask for none.
+/// No subprotocol: [`V1`] for clients that request none.
 pub const NONE: Protocol = Protocol { name: "", base64: false, status: false, close: false };
 /// `channel.k8s.io`
 pub const V1: Protocol = Protocol { name: "channel.k8s.io", ..NONE };
@@ -47,9 +47,9 @@ pub const V4_BASE64: Protocol = Protocol { name: "v4.base64.channel.k8s.io", bas
 /// `v5.channel.k8s.io`
 pub const V5: Protocol = Protocol { name: "v5.channel.k8s.io", close: true, ..V4 };
 
-/// What the API server itself answers to: all else is passed on to the kubelet.
+/// Subprotocols that the API server translates; all others are passed on to the kubelet.
 pub const TRANSLATED: &[Protocol] = &[V5];
-/// What a kubelet answers to.
+/// Subprotocols of a kubelet.
 pub const KUBELET: &[Protocol] = &[NONE, V1, V1_BASE64, V4, V4_BASE64];
 
 impl Protocol {
@@ -64,7 +64,7 @@ impl Protocol {
         }
     }
 
-    /// Says that a channel has ended, which only v5 can.
+    /// Sends the end of a channel, which only v5 supports.
     pub fn send_end<IO>(self, socket: &mut Socket<IO>, channel: u8) {
         if self.close {
             socket.send(Opcode::Binary, &[CLOSE, channel], &[]);
@@ -72,22 +72,21 @@ impl Protocol {
     }
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal<'a> {
-    /// Something for a channel.
+    /// Data of a channel.
     Data(u8, &'a [u8]),
-    /// A channel has ended.
+    /// End of a channel.
     End(u8),
 }
 
-/// A message that says that a channel has ended, but not which, or one that there is none of. The
-/// reference ends the connection.
+/// A close signal without a channel or with an invalid one. The reference ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("close signal of {0} bytes, or for a channel that is not valid")]
 pub struct BadClose(usize);
 
-/// Takes messages apart. They come in pieces, and are not collected.
+/// Demultiplexer of messages, which arrive in pieces and are not buffered.
 #[derive(Debug)]
 pub struct Demultiplexer {
     protocol: Protocol,
@@ -100,17 +99,17 @@ enum Message {
     Begin,
     /// The message is a channel's. In base64, up to three digits wait for the fourth.
     Channel { channel: u8, digits: Vec<u8>, broken: bool },
-    /// The message says that channels have ended.
+    /// The message is a close signal.
     Close { length: usize, channel: u8 },
 }
 
 impl Demultiplexer {
-    /// Takes messages of a subprotocol apart.
+    /// A demultiplexer for a subprotocol.
     pub fn new(protocol: Protocol) -> Self {
         Demultiplexer { protocol, message: Message::Begin }
     }
 
-    /// Reads a piece of a message, and whether it is the last.
+    /// Reads a piece of a message; `last` marks its end.
     ///
     /// ```
     /// use kevel_streaming::channel::{Demultiplexer, Signal, V5};
@@ -134,7 +133,7 @@ impl Demultiplexer {
             bytes = rest;
         }
         match &mut self.message {
-            // An empty message says nothing.
+            // An empty message has no content.
             Message::Begin => {}
             Message::Close { length, channel } => {
                 *length += bytes.len();
@@ -153,7 +152,7 @@ impl Demultiplexer {
                 }
             }
             Message::Channel { channel, digits, broken } => {
-                // What cannot be read is not heard.
+                // Data that cannot be decoded are dropped.
                 match decode(digits, bytes, last).filter(|_| !*broken) {
                     Some((data, ended)) => {
                         *broken = ended;
@@ -180,8 +179,8 @@ impl Demultiplexer {
     }
 }
 
-/// The bytes of whole groups of digits, and whether those say that it is the end; what is left of them
-/// waits for the next piece.
+/// Decodes whole groups of base64 digits. Also returns whether they end with padding. Remaining digits wait for the
+/// next piece.
 fn decode(digits: &mut Vec<u8>, bytes: &[u8], last: bool) -> Option<(Vec<u8>, bool)> {
     digits.extend(bytes.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
     let whole = if last { digits.len() } else { digits.len() / 4 * 4 };

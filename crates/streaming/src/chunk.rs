@@ -1,4 +1,4 @@
-//! Reading without a buffer of one's own: what is idle holds none.
+//! Reads into a temporary buffer, so that idle connections hold none.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,11 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The most that is read at once: two records of TLS, and what Go's `io.Copy` moves.
+/// Maximum bytes of one read: two TLS records, and the buffer size of Go's `io.Copy`.
 pub(crate) const CHUNK: usize = 32 << 10;
 
-/// Reads what is there, `limit` bytes at most, and shows it to `take`; nothing is there at the end.
-/// The bytes live as long as this call.
+/// Reads up to `limit` bytes and passes them to `take`; an empty slice at the end. The bytes live as long as this call.
 pub(crate) fn poll_chunk<R: AsyncRead + Unpin, T>(
     reader: &mut R,
     context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Connections that are passed through: whatever one side says, the other hears.
+//! Bidirectional copying between two connections.
 
 use std::io;
 use std::pin::Pin;
@@ -12,11 +12,11 @@ use tokio::time::{Sleep, sleep};
 use crate::chunk::{CHUNK, poll_chunk};
 use crate::rate::{Meter, Rate};
 
-/// How long one side may be silent after the other has said that it says no more. Most end at once
-/// when they hear that; one that does not even notice must not be kept for ever.
+/// Maximum silence of one side after the other has ended its direction. Most peers end at once; one that does not even
+/// notice must not be kept for ever.
 pub const HALF_CLOSED: Duration = Duration::from_secs(60);
 
-/// How many bytes went.
+/// Numbers of copied bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// From the client to the backend.
@@ -25,9 +25,9 @@ pub struct Copied {
     pub to_client: u64,
 }
 
-/// Copies both ways until both sides have ended, or either breaks. The end of one is told to the
-/// other, which may go on ([`HALF_CLOSED`]). While nothing goes, nothing is held; what one side does
-/// not take is held once (32 KiB), and the other side is not read.
+/// Copies in both directions until both sides have ended, or either fails. The end of one side is passed to the other,
+/// which may go on ([`HALF_CLOSED`]). An idle connection holds no buffer; data that one side does not accept are held
+/// once (32 KiB), and the other side is not read meanwhile.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -62,7 +62,7 @@ where
     CopyBidirectional { client, backend, to_backend, to_client, silence: None }
 }
 
-/// What [`copy_bidirectional`] does.
+/// Future of [`copy_bidirectional`].
 #[derive(Debug)]
 #[must_use = "nothing goes unless it is polled"]
 pub struct CopyBidirectional<A, B> {
@@ -73,7 +73,7 @@ pub struct CopyBidirectional<A, B> {
     silence: Option<Silence>,
 }
 
-/// Since when nothing has come from the side that has not ended.
+/// Time since the last data of the side that has not ended.
 #[derive(Debug)]
 struct Silence {
     moved: u64,
@@ -121,11 +121,11 @@ impl<A, B> CopyBidirectional<A, B> {
 /// One direction.
 #[derive(Debug)]
 struct Pump {
-    /// What was read and not taken, from `at` on.
+    /// Data that were read and not yet written, from `at` on.
     rest: Vec<u8>,
     at: usize,
     state: State,
-    /// Something was written that may not be out.
+    /// Whether written data may need a flush.
     flush: bool,
     meter: Option<Meter>,
     moved: u64,
@@ -169,14 +169,14 @@ impl Pump {
             }
         }
         if self.state == State::Ending {
-            // One that is gone has heard it.
+            // An error means that the peer is gone, which has the same effect.
             let _ = ready!(Pin::new(to).poll_shutdown(context));
             self.state = State::Ended;
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what was not taken before, and frees it.
+    /// Writes data that were not accepted before, and frees the buffer.
     fn poll_rest<W: AsyncWrite + Unpin>(
         &mut self,
         to: &mut W,
@@ -193,7 +193,7 @@ impl Pump {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once and writes it, as far as it is taken.
+    /// Reads once and writes as much as is accepted.
     fn poll_move<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         from: &mut R,

@@ -1,6 +1,5 @@
-//! The protocols of `pods/exec`, `attach` and `portforward`: SPDY and WebSocket, translated into each
-//! other or passed through. Connections and headers in, connections and headers out: no server, no
-//! tasks.
+//! Protocols of `pods/exec`, `attach` and `portforward`: SPDY and WebSocket, translated into each other or passed
+//! through. Works on connections and headers alone: no server, no tasks.
 
 mod chunk;
 

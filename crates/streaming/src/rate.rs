@@ -1,4 +1,4 @@
-//! How much may go over a connection in a second (`--max-connection-bytes-per-sec`).
+//! Rate limit of a connection (`--max-connection-bytes-per-sec`).
 
 use std::num::NonZeroU64;
 use std::pin::Pin;
@@ -8,25 +8,24 @@ use std::time::Duration;
 use kevel_clock::timer_now;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time over which bytes are counted, as the reference does: a second's worth does not go in one
-/// burst, but what is not used is not saved either.
+/// Sampling period, the reference's: a second's bytes do not go in one burst, and unused bytes are not saved.
 const SAMPLE: Duration = Duration::from_millis(100);
 
-/// Bytes a second, for each direction.
+/// Bytes per second, for each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(NonZeroU64);
 
 impl Rate {
-    /// What a flag says: none for zero.
+    /// Rate of a flag's value; `None` for zero.
     pub fn per_second(bytes: u64) -> Option<Self> {
         NonZeroU64::new(bytes).map(Rate)
     }
 }
 
-/// Counts the bytes of one direction.
+/// Limiter of one direction.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// At least one, so that ten bytes a second is the slowest.
+    /// Bytes per sample; at least one, so that ten bytes a second is the minimum rate.
     each_sample: u64,
     used: u64,
     since: Instant,
@@ -39,7 +38,7 @@ impl Meter {
         Meter { each_sample: each_sample.max(1), used: 0, since: timer_now(), wait: None }
     }
 
-    /// How many bytes may go now, at most `wanted`; waits until at least one may.
+    /// Number of bytes allowed now, at most `wanted`; waits until at least one is.
     pub fn poll_allowed(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<usize> {
         loop {
             let now = timer_now();

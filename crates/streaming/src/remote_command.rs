@@ -1,5 +1,5 @@
-//! Commands in containers, as a kubelet runs them: which versions of the protocol there are, what its
-//! streams are, and how a command has ended.
+//! Remote commands in containers, as a kubelet runs them: protocol versions, streams, and results (upstream:
+//! remotecommand).
 
 use http::{StatusCode, Uri, header};
 use kevel_api::json_string::write_json_string;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::upgrade::backend::{Answer, handshake, spdy_request};
 use crate::upgrade::{PROTOCOL_VERSION, Rewound, is_spdy};
 
-/// The header that says what a stream is for, and its values.
+/// Header with the type of a stream, and its values.
 pub const STREAM_TYPE: &str = "streamtype";
 #[allow(missing_docs)]
 pub mod stream_type {
@@ -22,7 +22,7 @@ pub mod stream_type {
     pub const RESIZE: &str = "resize";
 }
 
-/// The versions that the API server asks for, best first.
+/// Versions that the API server requests, in order of preference.
 pub const VERSIONS: [&str; 5] = [
     "v5.channel.k8s.io",
     "v4.channel.k8s.io",
@@ -30,25 +30,25 @@ pub const VERSIONS: [&str; 5] = [
     "v2.channel.k8s.io",
     "channel.k8s.io",
 ];
-/// The versions that a kubelet speaks over SPDY.
+/// Versions that a kubelet supports over SPDY.
 pub const KUBELET_VERSIONS: [&str; 4] = [VERSIONS[1], VERSIONS[2], VERSIONS[3], VERSIONS[4]];
 
-/// A version of the protocol.
+/// Version of the remote command protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Version {
     V1,
     V2,
-    /// Terminals have a size.
+    /// With terminal resizing.
     V3,
-    /// The error stream has a `Status`.
+    /// With a `Status` on the error stream.
     V4,
-    /// The same over SPDY.
+    /// Over SPDY the same as V4.
     V5,
 }
 
 impl Version {
-    /// The version of a name. Kubelets that choose none speak the first.
+    /// Version of a name. Kubelets that choose none use V1.
     pub fn of(name: &str) -> Option<Self> {
         use Version::*;
         let versions = [V5, V4, V3, V2, V1];
@@ -56,7 +56,7 @@ impl Version {
         at.map(|at| versions[at]).or((name.is_empty()).then_some(V1))
     }
 
-    /// How a command has ended, by what the error stream said.
+    /// Result of a command, from the contents of the error stream.
     pub fn outcome(self, message: &[u8]) -> Outcome {
         if message.is_empty() {
             return Outcome::Success;
@@ -72,19 +72,19 @@ impl Version {
     }
 }
 
-/// How a command has ended.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With 0.
+    /// Exit code 0.
     Success,
-    /// With another code.
+    /// Another exit code.
     Exit(u8),
-    /// It was not run, or nobody knows.
+    /// The command was not run, or its result is unknown.
     Failure(String),
 }
 
 impl Outcome {
-    /// The code for the metrics: that a command failed is no failure of the server's.
+    /// HTTP status for metrics: a failed command is not a server error.
     pub fn code(&self) -> StatusCode {
         match self {
             Outcome::Success | Outcome::Exit(_) => StatusCode::OK,
@@ -92,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// The `Status` for the client, in JSON. It has no kind, as the reference's has none.
+    /// The `Status` for the client, in JSON, without a kind, as in the reference.
     ///
     /// ```
     /// use kevel_streaming::remote_command::Outcome;
@@ -124,7 +124,7 @@ impl Outcome {
     }
 }
 
-/// What a kubelet's `Status` says, in the words of the reference.
+/// Result in a kubelet's `Status`, with the reference's messages.
 fn of_status(message: &[u8]) -> Outcome {
     let wrong = |what: String| Outcome::Failure(format!("error stream protocol error: {what}"));
     let status = match decode_any(message, Unknown::Ignore) {
@@ -155,8 +155,8 @@ fn of_status(message: &[u8]) -> Outcome {
     }
 }
 
-/// Asks a kubelet for a command's streams, on a connection to it. The error is in the reference's
-/// words; it is the [`Outcome::Failure`] that the client is told.
+/// Requests a command's streams from a kubelet, on a connection to it. The error has the reference's message, for an
+/// [`Outcome::Failure`].
 pub async fn connect<IO: AsyncRead + AsyncWrite + Unpin>(
     io: IO,
     target: Uri,
@@ -183,8 +183,8 @@ pub async fn connect<IO: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// What a client is told where its kubelet cannot be asked: `dial tcp 10.0.0.1:10250: connect:
-/// connection refused` and the like.
+/// Error message when the request cannot be sent to the kubelet: `dial tcp 10.0.0.1:10250: connect: connection refused`
+/// and the like.
 ///
 /// ```
 /// use kevel_streaming::remote_command::not_sent;
@@ -199,7 +199,7 @@ fn upgrading(why: &str) -> String {
     format!("unable to upgrade connection: {why}")
 }
 
-/// What a kubelet says in an answer that is not an upgrade: a `Status`, or a text.
+/// Message of a kubelet's response that is not an upgrade: of a `Status`, or the plain text.
 fn refusal(body: &[u8]) -> String {
     let status = decode_any(body, Unknown::Ignore).map(|decoded| decoded.value).unwrap_or_default();
     let text = String::from_utf8_lossy(body);

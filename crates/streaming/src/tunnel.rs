@@ -1,5 +1,5 @@
-//! Port forwards of clients that speak WebSocket: SPDY inside of binary messages, which is taken out
-//! and passed on to the kubelet.
+//! Port forwards of WebSocket clients: SPDY inside of binary messages, which is unwrapped and passed on to the kubelet
+//! (upstream: TunnelingHandler).
 
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -9,14 +9,14 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, response};
 use crate::upgrade::websocket::{accept_tunnel, protocols};
 use crate::upgrade::{PROTOCOL_VERSION, Refusal, SPDY_31, is_spdy, refuse};
 
-/// What is spoken over SPDY to forward ports.
+/// Protocol over SPDY for port forwarding.
 pub const PORT_FORWARD: &str = "portforward.k8s.io";
 
-/// What a subprotocol begins with that is SPDY in a tunnel.
+/// Prefix of subprotocols that tunnel SPDY.
 const PREFIX: &str = "SPDY/3.1+";
 const SUFFIX: &str = ".k8s.io";
 
-/// What is spoken over SPDY in the tunnel of a subprotocol, if it is one.
+/// Protocol over SPDY in the tunnel of a subprotocol; `None` for other subprotocols.
 ///
 /// ```
 /// use kevel_streaming::tunnel::spdy_protocol;
@@ -27,8 +27,8 @@ pub fn spdy_protocol(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX).filter(|_| name.ends_with(SUFFIX))
 }
 
-/// The headers of the request for SPDY that a request for a tunnel stands for; its method is POST. It
-/// keeps what the client has said beside of WebSocket.
+/// Headers of the SPDY request that a tunnel request stands for; its method is POST. Headers other than WebSocket's are
+/// kept.
 pub fn spdy_headers(client: &HeaderMap) -> Result<HeaderMap, Refusal> {
     let mut headers = client.clone();
     for name in [SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, PROTOCOL_VERSION]
@@ -51,9 +51,9 @@ pub fn spdy_headers(client: &HeaderMap) -> Result<HeaderMap, Refusal> {
     }
 }
 
-/// The head of the answer to a client whose kubelet has agreed to SPDY. What follows is
-/// [`copy_bidirectional`](crate::copy::copy_bidirectional) between a
-/// [`Tunnel`](crate::websocket::Tunnel) and the kubelet.
+/// Head of the response to a client whose kubelet has agreed to SPDY. To be followed by
+/// [`copy_bidirectional`](crate::copy::copy_bidirectional) between a [`Tunnel`](crate::websocket::Tunnel) and the
+/// kubelet.
 pub fn accept(
     method: &Method,
     client: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Connections that are passed through, over real sockets.
+//! Tests of bidirectional copying, over real sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// A client, a backend, and what passes through between them.
+/// A client, a backend, and the copy between them.
 async fn passed(rate: Option<Rate>) -> (TcpStream, TcpStream, JoinHandle<std::io::Result<Copied>>) {
     let (client, near) = sockets().await;
     let (far, backend) = sockets().await;
@@ -60,13 +60,13 @@ async fn one_side_may_go_on_when_the_other_has_ended() {
     soon("the end", copy).await.unwrap().unwrap();
 }
 
-/// One that is gone, rather than silent, ends both.
+/// A side that is gone, rather than silent, ends both.
 #[tokio::test]
 async fn a_side_that_breaks_ends_both() {
     for client_breaks in [true, false] {
         let (client, backend, copy) = passed(None).await;
         let (broken, mut other) = if client_breaks { (client, backend) } else { (backend, client) };
-        // Closed with something unread: the kernel says that it is gone.
+        // Closed with unread data: the kernel sends a reset.
         other.write_all(b"unread").await.unwrap();
         broken.readable().await.unwrap();
         broken.set_zero_linger().unwrap();
@@ -86,7 +86,7 @@ async fn silence_after_one_side_has_ended_is_bounded() {
     let begun = kevel_clock::timer_now();
     let copy = tokio::spawn(copy_bidirectional(near, far, None));
     client.shutdown().await.unwrap();
-    // As long as it says something, it goes on.
+    // The copy goes on as long as data come.
     let mut byte = [0];
     for _ in 0..5 {
         tokio::time::sleep(HALF_CLOSED * 3 / 4).await;
@@ -98,7 +98,7 @@ async fn silence_after_one_side_has_ended_is_bounded() {
     assert!(took >= HALF_CLOSED * 4 && took < HALF_CLOSED * 7, "{took:?}");
 }
 
-/// A side that does not take anything: what is held is one read of the other.
+/// A side that accepts no data: one read of the other is held.
 #[tokio::test]
 async fn a_stalled_side_stops_the_other() {
     let (client, near) = tokio::io::duplex(1 << 10);

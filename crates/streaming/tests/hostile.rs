@@ -1,4 +1,4 @@
-//! Bytes of every kind, the same each time: nothing panics, nothing hangs, nothing grows.
+//! Tests with arbitrary bytes from fixed seeds: no panic, no hang, no growth.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use kevel_streaming::upgrade::backend::{handshake, spdy_request};
 use kevel_streaming::websocket::{self, Event, Role};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
-/// Good frames, of which bad ones are made.
+/// Valid frames, of which invalid ones are made.
 const FRAMES: &[&str] = &[
     "80030001000000290000000100000000000078f9e3c6a7c26260606004a7b392a2d4c45c6851c29a0a0a6800000000ffff",
     "800300010000001700000003000000000000c22e555c92929907000000ffff",
@@ -32,7 +32,7 @@ const FRAMES: &[&str] = &[
     "80030009000000080000000300008000",
 ];
 
-/// Frames one after the other, some of them spoiled.
+/// Consecutive frames, some of them damaged.
 fn frames(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(12) {
@@ -48,7 +48,7 @@ fn frames(random: &mut Random) -> Vec<u8> {
                 frame = random.bytes(length);
             }
             3 => {
-                // Data of some stream, long or not.
+                // Data of a random stream, of random length.
                 let length = random.below(100_000);
                 frame = (1 + random.below(8) as u32).to_be_bytes().to_vec();
                 frame.extend((length as u32).to_be_bytes());
@@ -61,7 +61,7 @@ fn frames(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Pieces of some bytes.
+/// Splits bytes into random pieces.
 fn split<'b>(bytes: &'b [u8], random: &mut Random) -> Vec<&'b [u8]> {
     let mut pieces = Vec::new();
     let mut rest = bytes;
@@ -205,7 +205,7 @@ fn any_bytes_as_a_websocket() {
         };
         let whole = read(&[&bytes]);
         let pieces = read(&split(&bytes, &mut random));
-        // What of a text in base64 cannot be read depends on how much of it is there.
+        // With invalid base64 the decoded data depend on the pieces.
         if !protocol.base64 {
             assert_eq!(pieces, whole);
         }
@@ -240,7 +240,7 @@ async fn any_bytes_as_an_answer() {
     }
 }
 
-/// A client and a kubelet that both talk nonsense.
+/// A client and a kubelet that both send random bytes.
 #[tokio::test]
 async fn any_bytes_to_the_translator() {
     let mut random = Random(5);

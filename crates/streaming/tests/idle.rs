@@ -1,4 +1,4 @@
-//! What an idle stream costs. Alone in its process, as it looks at the process' memory.
+//! Memory of an idle stream. Alone in its process, as it measures the process's memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,14 +9,14 @@ use kevel_streaming::channel::{STDIN, STDOUT};
 use kevel_streaming::testing::Kubelet;
 use kevel_streaming::translator::Options;
 
-/// The memory of this process, in bytes.
+/// Resident memory of this process, in bytes.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Commands that have said something and wait. Client, translator and kubelet are all in this process,
-/// so that this is more than the server's share.
+/// Commands that have sent output and wait. Client, translator and kubelet are all in this process, so this is more
+/// than the server's share.
 #[tokio::test]
 async fn an_idle_command_costs_less_than_forty_kilobytes() {
     const SESSIONS: usize = 300;
@@ -25,7 +25,7 @@ async fn an_idle_command_costs_less_than_forty_kilobytes() {
     let options = Options { stdin: true, stdout: true, stderr: true, tty: false };
     let mut sessions = Vec::new();
     let mut before = 0;
-    // The first ones warm things up.
+    // The first sessions warm up caches.
     for index in 0..SESSIONS + 50 {
         if index == 50 {
             before = resident();

@@ -1,4 +1,4 @@
-//! SPDY: streams over real sockets.
+//! Tests of SPDY streams over real sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,7 +69,7 @@ async fn a_stream_that_is_dropped_or_refused_is_reset() {
     drop(dropped);
     let mut heard = String::new();
     soon("its end", kept.read_to_string(&mut heard)).await.unwrap();
-    // What was said before counts.
+    // Data received before the reset count.
     assert_eq!((heard.as_str(), kept.ending()), ("last", Some(Ending::Reset)));
     assert!(kept.write_all(b"x").await.is_err());
 }
@@ -92,7 +92,7 @@ async fn a_stalled_reader_holds_no_more_than_a_window() {
         sender
     });
     until("a full window", || client.unread() >= WINDOW).await;
-    // As long as nobody reads, it stays like that: whoever sends is stuck.
+    // As long as the reader does not read, the sender stays blocked.
     for _ in 0..50 {
         tokio::task::yield_now().await;
         assert!(client.unread() <= WINDOW + (32 << 10), "{}", client.unread());
@@ -121,7 +121,7 @@ async fn ten_megabytes_each_way_on_several_streams() {
             tokio::spawn(async move {
                 tokio::io::copy(&mut &stream, &mut &stream).await.unwrap();
                 stream.finish();
-                // Until the client has it, as a reset would overtake nothing but end it.
+                // Until the client has received it, as dropping the stream would reset it.
                 let _ = tokio::io::copy(&mut &stream, &mut tokio::io::sink()).await;
             });
         }
@@ -152,7 +152,7 @@ async fn ten_megabytes_each_way_on_several_streams() {
     until("no task left", || tasks() == before).await;
 }
 
-/// Either side goes without a word: the other's streams end, and nobody waits.
+/// Either side disconnects without GOAWAY: the other's streams end, and no call hangs.
 #[tokio::test]
 async fn a_connection_that_is_lost_ends_its_streams() {
     let (near, far) = sockets().await;
@@ -167,7 +167,7 @@ async fn a_connection_that_is_lost_ends_its_streams() {
     assert_eq!(stream.ending(), Some(Ending::Lost));
     assert_eq!(opening.opened().await, Err(CreateError::Closed));
 
-    // And whoever drops the driver.
+    // The same after the driver is dropped.
     let (near, _far) = sockets().await;
     let (client, driver) = spdy::client(near);
     let stream = client.create_stream(&headers(&["a"])).unwrap();
@@ -175,7 +175,7 @@ async fn a_connection_that_is_lost_ends_its_streams() {
     assert_eq!(stream.opened().await, Err(CreateError::Closed));
 }
 
-/// A peer made of bytes: what it is told in answer.
+/// Replies to a peer that sends these bytes.
 async fn told(server: bool, bytes: &[u8]) -> Vec<u8> {
     let (mut peer, far) = sockets().await;
     let (connection, driver) = if server { spdy::server(far) } else { spdy::client(far) };
@@ -219,11 +219,11 @@ async fn a_peer_is_told_what_the_rules_say() {
     (0..=MAX_STREAMS as u32).for_each(|one| many.extend(open(2 * one + 1, one == 0)));
     let last = 2 * MAX_STREAMS as u32 + 1;
     assert_eq!(told(true, &many).await, reset(last, ResetStatus::REFUSED_STREAM));
-    // Data of streams that nobody knows are not worth an answer.
+    // Data of unknown streams get no reply.
     assert_eq!(told(true, &unhex("0000000900000001 61")).await, b"");
 }
 
-/// Pings without end, by a peer that does not read: the answers do not pile up.
+/// Endless pings of a peer that does not read: replies do not pile up.
 #[tokio::test]
 async fn answers_do_not_pile_up() {
     let (peer, far) = sockets().await;
@@ -239,7 +239,7 @@ async fn answers_do_not_pile_up() {
         }
     });
     let mut last = usize::MAX;
-    // Until it is stuck: TCP's buffers are full both ways.
+    // Until the sender is blocked: TCP's buffers are full both ways.
     until("a flood that is stuck", || {
         assert!(
             connection.unsent() <= MAX_OUT + MAX_REPLIES + (64 << 10),
@@ -263,7 +263,7 @@ async fn pings_are_sent_and_need_no_answer() {
     let mut ping = [0; 12];
     far.read_exact(&mut ping).await.unwrap();
     assert_eq!(ping[..], unhex("800300060000000400000001"));
-    // The next comes after the answer.
+    // The next ping comes after the reply.
     let early = tokio::time::timeout(common::SOON, far.read_u8()).await;
     assert!(early.is_err(), "{early:?}");
     far.write_all(&ping).await.unwrap();
@@ -273,8 +273,7 @@ async fn pings_are_sent_and_need_no_answer() {
     assert!(driving.await.unwrap().is_err());
 }
 
-/// Streams on several threads, all of which answer: who writes and who drives the connection must
-/// never wait for each other.
+/// Echoing streams on several threads: writers and the driver must never deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn echoes_on_several_threads_do_not_get_stuck() {
     let (near, far) = sockets().await;
@@ -323,7 +322,7 @@ async fn echoes_on_several_threads_do_not_get_stuck() {
     soon("the kubelet", kubelet).await.unwrap().unwrap();
 }
 
-/// One whose peer does not read still hears it: or two who have much to say wait for each other.
+/// A side whose peer does not read still reads: otherwise two sides that both send much would block each other.
 #[tokio::test]
 async fn who_cannot_speak_can_hear() {
     let (near, mut peer) = tokio::io::duplex(256);

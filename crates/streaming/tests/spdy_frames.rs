@@ -1,4 +1,4 @@
-//! Frames of SPDY, as the library writes them that Kubernetes uses, and as nobody should.
+//! Tests of SPDY frames: those of Kubernetes' library, and invalid ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Random, unhex};
 use kevel_streaming::spdy::{Decoder, Error, Frame, MAX_CONTROL_FRAME};
 
-/// What github.com/moby/spdystream v0.5.1 writes, one frame after the other.
+/// Frames written by github.com/moby/spdystream v0.5.1.
 const CAPTURED: &[(&str, &str)] = &[
     (
         "80030001000000290000000100000000000078f9e3c6a7c26260606004a7b392a2d4c45c6851c29a0a0a6800000000ffff",
@@ -47,7 +47,7 @@ fn frames_of_the_real_library_are_read() {
     }
 }
 
-/// However the bytes arrive, the frames are the same, but for data in pieces.
+/// The frames do not depend on the pieces of the input, apart from the pieces of data.
 #[test]
 fn where_reads_end_means_nothing() {
     let all: Vec<u8> = CAPTURED.iter().flat_map(|(bytes, _)| unhex(bytes)).collect();
@@ -68,7 +68,7 @@ fn where_reads_end_means_nothing() {
     }
 }
 
-/// The frames, with data put together again.
+/// Decoded frames, with data joined.
 fn decoded(pieces: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::default();
     let (mut frames, mut data) = (Vec::new(), Vec::new());
@@ -106,7 +106,7 @@ fn what_breaks_the_rules_ends_the_connection() {
         ("headers that are not there", "8003000200000004 00000001", "not compressed with zlib"),
         ("headers in the plain", "8003000200000008 00000001 00000000", "not compressed with zlib"),
         ("another dictionary", "800300020000000a 00000001 78f9 00000001", "unknown dictionary"),
-        // From here on: stored blocks, which say what they mean.
+        // From here on: stored blocks, which are readable.
         (
             "more headers than there may be",
             "8003000200000018 00000001 78f9e3c6a7c2 000400fbff 00000065 000000ffff",

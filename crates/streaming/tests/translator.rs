@@ -1,5 +1,4 @@
-//! A client that speaks WebSocket, a kubelet that speaks SPDY, and the translator between them, over
-//! real sockets.
+//! Tests of the translator between a WebSocket client and a SPDY kubelet, over real sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +24,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// What is said on stdout, stderr and the error channel, and how the connection ends.
+/// Output on stdout, stderr and the error channel, and the end of the connection.
 #[tokio::test]
 async fn commands_run_and_say_how_they_ended() {
     let failed = |why: &str| {
@@ -106,7 +105,7 @@ async fn a_terminal_has_sizes_and_one_output() {
     assert_eq!(header("x-stream-protocol-version").count(), 5);
 }
 
-/// Sizes without a terminal, stdin that nobody asked for, channels that are not the client's.
+/// Sizes without a terminal, unrequested stdin, and channels that are not the client's to write.
 #[tokio::test]
 async fn what_nobody_wants_is_thrown_away() {
     let Session { mut client, kubelet: _kubelet, .. } =
@@ -122,13 +121,13 @@ async fn what_nobody_wants_is_thrown_away() {
     assert_eq!(client.heard(STDOUT).len(), 300_000);
 }
 
-/// A command that does not read what it gets, and ends: the client hears how.
+/// A command that ends without reading its input: the client gets the result.
 #[tokio::test]
 async fn stdin_that_nobody_reads_is_in_nobodys_way() {
     let Session { mut client, kubelet: _kubelet, .. } =
         session("command=exit&command=4", ALL, None).await;
     let closed = soon("the end", client.converse(&vec![1; 4 << 20], |_| false)).await;
-    // It is told, though it was still talking.
+    // The client gets the result though it was still sending.
     assert!(text(client.heard(ERROR)).contains(r#""message":"4""#), "{closed:?}");
 }
 
@@ -161,7 +160,7 @@ async fn a_client_that_goes_takes_the_kubelets_side_with_it() {
     }
 }
 
-/// In the middle of a flood, too.
+/// The same while output is sent.
 #[tokio::test]
 async fn a_client_that_goes_while_it_is_told_something() {
     let Session { kubelet, mut client, translation } =
@@ -173,12 +172,12 @@ async fn a_client_that_goes_while_it_is_told_something() {
     until("no connection left", || kubelet.connections() == 0).await;
 }
 
-/// One that does not read holds what is on the way, and the command waits.
+/// A client that does not read holds the data under way, and the command waits.
 #[tokio::test]
 async fn a_client_that_does_not_read_stops_the_command() {
     let Session { mut client, translation, kubelet: _kubelet } =
         session("command=yes&command=50000000", OUTPUTS, None).await;
-    // It is stuck: nothing can end it but the client.
+    // Blocked: only the client can end it.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
@@ -187,7 +186,7 @@ async fn a_client_that_does_not_read_stops_the_command() {
     assert!(client.heard(STDOUT) == pattern(50_000_000));
 }
 
-/// A kubelet that is killed: not a success, as the reference would have it.
+/// A killed kubelet is a failure, not a success as in the reference.
 #[tokio::test]
 async fn a_kubelet_that_goes_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -211,7 +210,7 @@ async fn a_kubelet_that_goes_is_a_failure() {
     assert!(matches!(translation.await.unwrap(), Translated::Ended(Outcome::Failure(_))));
 }
 
-/// Kubelets that are away, that refuse, that send elsewhere: the client hears it on its error channel.
+/// Unreachable, refusing and redirecting kubelets: the client gets the error on its error channel.
 #[tokio::test]
 async fn a_kubelet_that_does_not_agree_is_a_failure() {
     let kubelet = Kubelet::start().await.unwrap();
@@ -240,7 +239,7 @@ async fn a_kubelet_that_does_not_agree_is_a_failure() {
     assert!(text(client.heard(ERROR)).contains("refused"), "{}", text(client.heard(ERROR)));
 }
 
-/// While its kubelet does not answer, a client can still go.
+/// A client can disconnect while its kubelet does not answer.
 #[tokio::test]
 async fn a_client_can_go_before_the_kubelet_answers() {
     let kubelet = Kubelet::start().await.unwrap();
@@ -251,10 +250,10 @@ async fn a_client_can_go_before_the_kubelet_answers() {
     until("the request", || kubelet.requests().len() == 1).await;
     drop(client);
     assert_eq!(soon("the end", translation).await.unwrap(), Translated::ClientGone);
-    // The stand-in does not look whether anybody waits.
+    // The stand-in does not check whether a client waits.
 }
 
-/// What a client says before its command runs is not lost.
+/// Input that a client sends before its command runs is not lost.
 #[tokio::test]
 async fn a_client_may_speak_early() {
     let Session { mut client, kubelet: _kubelet, .. } = session("command=cat", ALL, None).await;
@@ -280,7 +279,7 @@ async fn a_rate_is_kept() {
     }
 }
 
-/// What old kubelets say in plain text, and what none should.
+/// Plain texts of old kubelets, and invalid ones.
 #[test]
 fn outcomes_are_the_references() {
     for (version, message, expected) in [
@@ -320,7 +319,7 @@ fn outcomes_are_the_references() {
     assert!(why.ends_with(r#"in "no JSON""#), "{why}");
 }
 
-/// Kubelets made of bytes, of every kind: the client always hears of an end.
+/// Kubelets that send random bytes: the client always gets a result.
 #[tokio::test]
 async fn whatever_a_kubelet_says_the_client_hears_of_an_end() {
     let mut random = Random(11);
@@ -350,7 +349,7 @@ async fn whatever_a_kubelet_says_the_client_hears_of_an_end() {
     }
 }
 
-/// After four hours without a word the client is taken for gone.
+/// After four hours without data the client is taken for gone.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_says_nothing_for_hours_is_gone() {
     let (near, far) = tokio::io::duplex(4096);
@@ -366,7 +365,7 @@ async fn a_client_that_says_nothing_for_hours_is_gone() {
     drop(near);
 }
 
-/// A kubelet that agrees, and then does not open the streams.
+/// A kubelet that upgrades the connection, and then does not accept the streams.
 #[tokio::test(start_paused = true)]
 async fn streams_that_are_not_opened_are_not_waited_for() {
     let (mut near, far) = tokio::io::duplex(4096);

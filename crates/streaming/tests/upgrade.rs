@@ -1,4 +1,4 @@
-//! Handshakes with backends, whatever those answer, and tunnels from end to end.
+//! Tests of handshakes with backends, with all kinds of responses, and of tunnels from end to end.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use kevel_streaming::websocket::{Role, Socket, Tunnel};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A backend that says these bytes, however it is asked.
+/// Response of a backend that always sends these bytes.
 async fn answer(bytes: &[u8]) -> Result<Answer<TcpStream>, Error> {
     let (near, mut far) = sockets().await;
     let bytes = bytes.to_vec();
@@ -51,7 +51,7 @@ fn shown(answer: &Answer<TcpStream>) -> String {
 async fn answers_of_backends_are_read() {
     for (bytes, expected) in [
         ("HTTP/1.1 101 X\r\nUpgrade: SPDY/3.1\r\n\r\n", "101 upgrade=SPDY/3.1 "),
-        // Without the returns, which Go writes never and reads always.
+        // Without carriage returns, which Go always accepts.
         ("HTTP/1.1 101 X\nA: b\n\n", "101 a=b "),
         ("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nA: b\r\n\r\nno more", "404 a=b no"),
         ("HTTP/1.0 500 X\r\n\r\nuntil the end", "500  until the end"),
@@ -59,10 +59,10 @@ async fn answers_of_backends_are_read() {
             "HTTP/1.1 403 X\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
             "403  abcde",
         ),
-        // A body that breaks off is passed on as far as it goes.
+        // A truncated body is passed on as far as it goes.
         ("HTTP/1.1 403 X\r\nContent-Length: 99\r\n\r\nabc", "403  abc"),
         ("HTTP/1.1 403 X\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", "403  abc"),
-        // What is about the backend's connection stays there.
+        // Hop-by-hop headers of the backend are dropped.
         (
             "HTTP/1.1 302 X\r\nConnection: close, X-Mine\r\nX-Mine: 1\r\nKeep-Alive: 5\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
             "302 location=/ ",
@@ -99,7 +99,7 @@ async fn answers_of_backends_are_bounded() {
     assert_eq!(cut.body().len(), MAX_BODY);
 }
 
-/// What came right behind the agreement is not lost.
+/// Bytes right behind the response's head are not lost.
 #[tokio::test]
 async fn what_was_read_ahead_comes_first() {
     let Answer::Switched(_, mut io) = answer(b"HTTP/1.1 101 X\r\n\r\nahead").await.unwrap() else {
@@ -110,7 +110,7 @@ async fn what_was_read_ahead_comes_first() {
     assert_eq!(heard, "ahead");
 }
 
-/// A request that says it has a body has none all the same: nobody can hide another request in it.
+/// A request with headers about a body is sent without them: no request can be smuggled in it.
 #[tokio::test]
 async fn requests_have_no_bodies() {
     let (near, mut far) = sockets().await;
@@ -219,13 +219,13 @@ fn a_tunnel_has_the_subprotocol_that_the_kubelet_has_chosen() {
         protocol.map(|protocol| protocol.to_str().unwrap().to_owned())
     };
     assert_eq!(chosen(" portforward.k8s.io ").as_deref(), Some("SPDY/3.1+portforward.k8s.io"));
-    // One that the client does not know.
+    // A protocol that the client does not support.
     assert_eq!(chosen("v9.portforward.k8s.io"), None);
     assert_eq!(chosen(""), None);
     let refusal = tunnel::accept(&Method::GET, &client, &kubelet(&[])).unwrap_err();
     let told = "unable to upgrade: missing upgrade headers in response\n";
     assert_eq!((refusal.status().as_u16(), refusal.body().as_str()), (500, told));
-    // What is wrong with the client is found last, as the reference does.
+    // Errors in the client's request are found last, as in the reference.
     let refused = |name: &'static str, value: &'static str, method: Method| {
         let mut client = client.clone();
         client.insert(name, HeaderValue::from_static(value));
@@ -241,7 +241,7 @@ fn a_tunnel_has_the_subprotocol_that_the_kubelet_has_chosen() {
     assert_eq!(refused("x", "", Method::POST), (405, "Method Not Allowed\n".to_owned()));
 }
 
-/// SPDY in a WebSocket, out of it, and to the kubelet: ports answer.
+/// SPDY in a WebSocket, unwrapped, to the kubelet: ports answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ports_are_forwarded_through_a_tunnel() {
     let kubelet = Kubelet::start().await.unwrap();
@@ -280,7 +280,7 @@ async fn ports_are_forwarded_through_a_tunnel() {
     until("no connection left", || kubelet.connections() == 0).await;
 }
 
-/// The stand-in itself: the subprotocols that the API server passes on to kubelets.
+/// Tests of the stand-in itself: the subprotocols that the API server passes on to kubelets.
 #[tokio::test]
 async fn the_stand_in_speaks_what_kubelets_speak() {
     let kubelet = Kubelet::start().await.unwrap();

@@ -1,4 +1,4 @@
-//! WebSockets: frames by the RFC's examples and against its rules, channels, and handshakes.
+//! Tests of WebSockets: the RFC's example frames, violations, channels, and handshakes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use kevel_streaming::websocket::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// What is said in some bytes, with data put together again.
+/// Decoded events, with data joined.
 fn heard(role: Role, pieces: &[&[u8]]) -> Result<Vec<String>, u16> {
     let mut decoder = Decoder::new(role);
     let (mut all, mut message) = (Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ fn frames_are_those_of_the_rfc() {
         ("828000000000", vec!["binary "]),
         ("888200000000 03e8", vec!["close 1000"]),
         ("888000000000", vec!["close 1005"]),
-        // Fragments without anything in them.
+        // Empty fragments.
         ("028000000000 008000000000 808100000000 61", vec!["binary a"]),
         // The same length in more bytes than it needs.
         ("82fe0001 00000000 61", vec!["binary a"]),
@@ -90,7 +90,7 @@ fn what_breaks_the_rules_closes_the_connection() {
         ("a fragment of 2^64 after another", "028100000000 61 80ffffffffffffffffff 00000000", 1009),
     ] {
         let mut bytes = unhex(bytes);
-        // Room for a head that is longer than the case cares for.
+        // Room for a head that is longer than the case needs.
         bytes.extend([0; 8]);
         assert_eq!(heard(Role::Server, &[&bytes]), Err(code), "{what}");
     }
@@ -107,7 +107,7 @@ fn what_breaks_the_rules_closes_the_connection() {
     assert_eq!(ended, Err(1009));
 }
 
-/// Masks of any place and length, in pieces of any size.
+/// Masks at any offset and length, in pieces of any size.
 #[test]
 fn where_reads_end_means_nothing() {
     let mut random = Random(3);
@@ -148,7 +148,7 @@ fn lengths_are_written_as_short_as_they_can_be() {
     assert_eq!(head(65536), b"\x81\x7f\0\0\0\0\0\x01\0\0");
 }
 
-/// The signals in messages, each of which comes in pieces.
+/// Signals in messages, each of which comes in pieces.
 fn signals(protocol: Protocol, messages: &[&[&str]]) -> Result<Vec<String>, String> {
     let mut demultiplexer = Demultiplexer::new(protocol);
     let mut all = Vec::new();
@@ -174,21 +174,21 @@ fn signals(protocol: Protocol, messages: &[&[&str]]) -> Result<Vec<String>, Stri
 
 #[test]
 fn messages_are_taken_apart() {
-    /// A subprotocol, messages in pieces, and what is heard.
+    /// A subprotocol, messages in pieces, and the expected signals.
     type Case<'t> = (Protocol, &'t [&'t [&'t str]], &'t [&'t str]);
     let cases: &[Case<'_>] = &[
         (V5, &[&["\0hello"], &["\u{4}{}"]], &["0 hello", "4 {}"]),
         (V5, &[&["\0", "hel", "lo"]], &["0 hel", "0 lo"]),
         (V5, &[&["", "\0a"], &["\0"], &[""]], &["0 a"]),
-        // Of a channel that there is none of.
+        // An unknown channel.
         (V5, &[&["\u{9}x"]], &[]),
         (V5, &[&["~\0"], &["~", "\u{4}"]], &["0 ended", "4 ended"]),
-        // Before v5 it is a channel that there is none of.
+        // Before v5 this is an unknown channel.
         (V4, &[&["~\0"]], &[]),
         (V4_BASE64, &[&["0aGVsbG8="], &["4e30="]], &["0 hello", "4 {}"]),
         (V4_BASE64, &[&["0aG", "Vsb", "G8", "="]], &["0 hel", "0 lo"]),
         (V1_BASE64, &[&["0aGVs\r\nbG8=\n"]], &["0 hello"]),
-        // What cannot be read is not heard, and does no harm.
+        // Data that cannot be decoded are dropped, without further effect.
         (V1_BASE64, &[&["0!!!!"], &["0aGk"], &["0aGk="]], &["0 hi"]),
         (V1_BASE64, &[&["0aGVsbG8=", "aGVsbG8="]], &["0 hello"]),
     ];
@@ -213,7 +213,7 @@ fn request(headers: &[(&'static str, &'static str)]) -> HeaderMap {
     .chain(headers)
     {
         let name = HeaderName::from_static(name);
-        // An empty one takes another away.
+        // An empty value removes the header.
         match value.is_empty() {
             true => map.remove(name),
             false => map.insert(name, HeaderValue::from_static(value)),
@@ -345,7 +345,7 @@ async fn a_tunnel_has_no_texts() {
         std::future::poll_fn(|context| socket.poll_flush(context)).await.unwrap();
         let read = soon("an error", tunnel.read(&mut [0; 16])).await;
         assert_eq!(read.unwrap_err().to_string(), what);
-        // The peer is told that it is over.
+        // The peer gets a close frame.
         let received =
             std::future::poll_fn(|context| socket.poll_receive(context, 64, |_, _, _| {}));
         let received = soon("a close", received).await.unwrap().unwrap();
@@ -353,7 +353,7 @@ async fn a_tunnel_has_no_texts() {
     }
 }
 
-/// One whose peer does not read still hears it: or two who have much to say wait for each other.
+/// A side whose peer does not read still reads: otherwise two sides that both send much would block each other.
 #[tokio::test]
 async fn who_cannot_speak_can_hear() {
     let (near, mut peer) = tokio::io::duplex(256);
@@ -368,7 +368,7 @@ async fn who_cannot_speak_can_hear() {
     assert_eq!(&heard, b"hi");
 }
 
-/// A ping right before the end is answered before the end.
+/// A ping right before the close is answered before the close frame.
 #[tokio::test]
 async fn nothing_follows_a_close_frame() {
     let (near, mut peer) = tokio::io::duplex(256);

@@ -1,4 +1,4 @@
-//! A connection, as those see it who want streams.
+//! A SPDY connection, for users of its streams.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub fn client<IO>(io: IO) -> (Connection, Driver<IO>) {
     connection(io, false)
 }
 
-/// The side that accepts them.
+/// The side that accepts streams.
 pub fn server<IO>(io: IO) -> (Connection, Driver<IO>) {
     connection(io, true)
 }
@@ -26,19 +26,19 @@ fn connection<IO>(io: IO, server: bool) -> (Connection, Driver<IO>) {
     (Connection { shared: shared.clone() }, Driver::new(io, shared))
 }
 
-/// A connection. When it and all of its streams are dropped, it is closed.
+/// A SPDY connection. Closed when it and all of its streams are dropped.
 pub struct Connection {
     shared: Arc<Shared>,
 }
 
 impl Connection {
-    /// Opens a stream. The peer is asked at once, but has not yet answered: [`Stream::opened`].
+    /// Opens a stream. The request is sent at once; [`Stream::opened`] waits for the peer's reply.
     pub fn create_stream(&self, headers: &HeaderMap) -> Result<Stream, CreateError> {
         let id = self.shared.lock().create(headers)?;
         Ok(Stream::new(&self.shared, id, headers.clone()))
     }
 
-    /// The next stream that the peer wants to open; nothing after the connection's end.
+    /// The next stream that the peer opens; `None` after the end of the connection.
     pub async fn accept(&self) -> Option<Incoming> {
         poll_fn(|context| self.poll_accept(context)).await
     }
@@ -56,17 +56,17 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Resets all streams and tells the peer that this was it. The driver sends that, and ends.
+    /// Resets all streams and sends GOAWAY. The driver sends these frames, and ends.
     pub fn close(&self) {
         self.shared.lock().close();
     }
 
-    /// How many bytes the streams hold that nobody has read.
+    /// Number of received bytes that were not read from the streams yet.
     pub fn unread(&self) -> usize {
         self.shared.lock().unread
     }
 
-    /// How many bytes wait to be sent.
+    /// Number of bytes that wait to be sent.
     pub fn unsent(&self) -> usize {
         let state = self.shared.lock();
         state.out.len() + state.replies.len()
@@ -85,23 +85,23 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// A stream that the peer wants to open. Dropped, it is reset.
+/// A stream that the peer opens. Reset if dropped.
 #[derive(Debug)]
 pub struct Incoming(Stream);
 
 impl Incoming {
-    /// What the peer says about it.
+    /// Headers of the stream.
     pub fn headers(&self) -> &HeaderMap {
         self.0.headers()
     }
 
-    /// Accepts it.
+    /// Accepts the stream.
     pub fn accept(self) -> Stream {
         self.0.reply();
         self.0
     }
 
-    /// Says that it is not wanted.
+    /// Refuses the stream.
     pub fn refuse(self) {
         self.0.refuse();
     }

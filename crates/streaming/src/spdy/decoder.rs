@@ -1,13 +1,13 @@
-//! Frames out of bytes, however those arrive.
+//! Decoder of SPDY frames from bytes in arbitrary pieces.
 
 use super::error::Error;
 use super::frame::{self, CONTROL, FLAG_FIN, Frame, HEAD, MAX_STREAM, ResetStatus, VERSION};
 use super::headers::Inflater;
 
-/// The largest frame that carries no data: it is whole in memory.
+/// Maximum size of a control frame, which is buffered as a whole.
 pub const MAX_CONTROL_FRAME: usize = 16 << 10;
 
-/// Reads frames. It does no I/O, and holds no data: those are handed on as they come.
+/// Decoder of frames. Does no I/O and buffers no data: they are returned as they come.
 ///
 /// ```
 /// use kevel_streaming::spdy::{Decoder, Frame};
@@ -25,7 +25,7 @@ pub struct Decoder {
 }
 
 enum State {
-    /// So much of a frame's head is there.
+    /// Bytes of a frame's head so far.
     Head { bytes: [u8; HEAD], filled: usize },
     /// Data of a stream follow.
     Data { stream: u32, fin: bool, left: usize },
@@ -46,8 +46,7 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// The next frame, or piece of data, and the rest of the input; nothing if that ends before.
-    /// After an error there is no way to go on.
+    /// The next frame or piece of data; advances the input. `None` if the input ends before. An error is final.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Error> {
         loop {
             match &mut self.state {
@@ -91,7 +90,7 @@ impl Decoder {
         match kind {
             frame::SYN_STREAM => {
                 let (stream, rest) = stream_of(body)?;
-                // A parent, a priority and a slot, which mean nothing here.
+                // A parent, a priority and a slot, which Kubernetes does not use.
                 let (_, compressed) = rest.split_first_chunk::<6>().ok_or(INVALID)?;
                 let headers = self.inflater.read(compressed)?;
                 Ok(Frame::SynStream { stream, headers, fin })
@@ -140,7 +139,7 @@ impl Decoder {
 
 const INVALID: Error = Error::Protocol("invalid control frame");
 
-/// What a frame's head announces.
+/// State after a frame's head.
 fn begin(bytes: [u8; HEAD]) -> Result<State, Error> {
     let [a, b, c, d, flags, e, f, g] = bytes;
     let first = u32::from_be_bytes([a, b, c, d]);
@@ -161,7 +160,7 @@ fn begin(bytes: [u8; HEAD]) -> Result<State, Error> {
     Ok(State::Control { kind, flags, length, body: Vec::new() })
 }
 
-/// The stream that a control frame is about, and what follows.
+/// Stream ID of a control frame, and the rest of its body.
 fn stream_of(body: &[u8]) -> Result<(u32, &[u8]), Error> {
     let (stream, rest) = body.split_first_chunk().ok_or(INVALID)?;
     match u32::from_be_bytes(*stream) & MAX_STREAM {
@@ -174,7 +173,7 @@ fn exactly<const N: usize>(body: &[u8]) -> Result<[u8; N], Error> {
     body.try_into().map_err(|_| INVALID)
 }
 
-/// Takes what is there, `count` bytes at most.
+/// Takes up to `count` bytes of the input.
 fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (taken, rest) = input.split_at(count.min(input.len()));
     *input = rest;

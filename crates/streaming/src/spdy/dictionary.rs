@@ -1,6 +1,6 @@
-//! The text that SPDY/3's compressed headers may refer to before anything was sent (draft 3.1, 2.6.10.1).
+//! Preset dictionary of SPDY/3's header compression (draft 3.1, 2.6.10.1).
 
-/// The Adler-32 of the dictionary, by which a compressed stream names it.
+/// Adler-32 of the dictionary, by which a compressed stream refers to it.
 pub(super) const ID: u32 = 0xe3c6_a7c2;
 
 /// The dictionary: words behind their lengths, then values.

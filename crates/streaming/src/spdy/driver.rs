@@ -1,4 +1,4 @@
-//! The future that reads and writes a connection.
+//! Future that reads and writes a SPDY connection.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -16,16 +16,16 @@ use super::error::Error;
 use super::state::{Ending, MAX_OUT, MAX_REPLIES, Shared, WINDOW};
 use crate::chunk::{CHUNK, poll_chunk};
 
-/// Reads and writes a connection, until one of the sides closes it (`Ok`) or it breaks. Nothing moves
-/// unless it is polled; dropped, it takes the connection with it. After closing, it is up to its holder
-/// how long the peer may take to hear of it.
+/// Reads and writes a connection until one of the sides closes it (`Ok`) or it fails. Data move only while it is
+/// polled; dropping it closes the connection. After closing, the holder decides how long the peer may take to receive
+/// it.
 pub struct Driver<IO> {
     io: IO,
     shared: Arc<Shared>,
     decoder: Decoder,
-    /// Something was written that may not be out.
+    /// Whether written data may need a flush.
     flush: bool,
-    /// Why nothing can be written. What the peer has said before can still be read.
+    /// Error of a failed write. Data that the peer sent before can still be read.
     unwritable: Option<io::Error>,
     pings: Option<Pings>,
 }
@@ -41,8 +41,8 @@ impl<IO> Driver<IO> {
         Driver { io, shared, decoder, flush: false, unwritable: None, pings: None }
     }
 
-    /// Sends a ping now and then, so that nobody on the way takes the connection for a dead one. As
-    /// in the reference, nobody minds if it is not answered: a peer that is stalled does not.
+    /// Sends pings periodically, so that proxies on the way do not drop an idle connection. As in the reference, a
+    /// missing reply has no effect: a stalled peer sends none.
     pub fn with_pings(mut self, period: Duration) -> Self {
         self.pings = Some(Pings { period, next: Box::pin(sleep(period)) });
         self
@@ -64,7 +64,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     fn poll_through(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.poll_pings(context);
         loop {
-            // Before anything else: what others do from here on calls for another turn.
+            // Before anything else: changes from here on wake the driver again.
             self.shared.lock().driver = Some(context.waker().clone());
             let written = self.poll_write(context);
             let state = self.shared.lock();
@@ -95,7 +95,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             let mut state = shared.lock();
             while let Some(frame) = decoder.next(&mut bytes)? {
                 state.apply(frame);
-                // Nothing counts after the peer's last word.
+                // Frames after the end are ignored.
                 if state.ended.is_some() {
                     break;
                 }
@@ -105,8 +105,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         Poll::Ready(ready!(read)?)
     }
 
-    /// Throws away what the peer still says after the end, so that it comes to hear of it; whether it
-    /// has gone.
+    /// Discards data that the peer sends after the end, so that it can receive the closing frames. Returns whether the
+    /// peer is gone.
     fn poll_deaf(&mut self, context: &mut Context<'_>) -> bool {
         loop {
             match poll_chunk(&mut self.io, context, CHUNK, |_, bytes| bytes.is_empty()) {
@@ -117,7 +117,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         }
     }
 
-    /// Sends what is to be sent.
+    /// Sends pending frames.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.unwritable.is_none() {
             match self.poll_send(context) {

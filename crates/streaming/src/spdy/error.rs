@@ -1,32 +1,31 @@
-//! What goes wrong on a SPDY connection.
+//! Errors of SPDY connections.
 
 use std::io;
 
-/// Why a connection ended before its time.
+/// Error that ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The peer does not speak SPDY/3.1 as Kubernetes does, or asks for more than it may.
+    /// The peer violates SPDY/3.1 as Kubernetes uses it, or exceeds a limit.
     #[error("SPDY protocol error: {0}")]
     Protocol(&'static str),
-    /// The peer went without a word.
+    /// The peer closed the connection without GOAWAY.
     #[error("SPDY connection closed unexpectedly")]
     Lost,
-    /// The connection broke.
+    /// I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Why there is no stream.
+/// Error of opening a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
-    /// The peer does not want it.
+    /// The peer refused the stream.
     #[error("Stream reset")]
     Reset,
     /// The connection has ended, or is about to.
     #[error("connection closed")]
     Closed,
-    /// Its headers are larger than [`MAX_HEADER_BYTES`](super::MAX_HEADER_BYTES), or no number is
-    /// left for it.
+    /// The headers are larger than [`MAX_HEADER_BYTES`](super::MAX_HEADER_BYTES), or no stream ID is left.
     #[error("Unable to get new stream id")]
     Exhausted,
 }

@@ -1,22 +1,22 @@
-//! Frames of SPDY/3.1, as bytes.
+//! SPDY/3.1 frames.
 
 use bytes::BytesMut;
 use http::HeaderMap;
 
 use super::headers::Deflater;
 
-/// The only version that is spoken.
+/// The only supported version.
 pub(super) const VERSION: u16 = 3;
-/// The bytes that each frame begins with.
+/// Length of a frame's head.
 pub(super) const HEAD: usize = 8;
-/// Marks a frame that does not carry data.
+/// Bit of control frames.
 pub(super) const CONTROL: u32 = 1 << 31;
-/// The largest number of a stream.
+/// Maximum stream ID.
 pub(super) const MAX_STREAM: u32 = (1 << 31) - 1;
-/// The sender is through with the stream.
+/// The sender has ended its side of the stream.
 pub(super) const FLAG_FIN: u8 = 0x01;
 
-/// The kinds of control frames.
+/// Types of control frames.
 pub(super) const SYN_STREAM: u16 = 1;
 pub(super) const SYN_REPLY: u16 = 2;
 pub(super) const RST_STREAM: u16 = 3;
@@ -26,23 +26,23 @@ pub(super) const GOAWAY: u16 = 7;
 pub(super) const HEADERS: u16 = 8;
 pub(super) const WINDOW_UPDATE: u16 = 9;
 
-/// Why a stream was reset.
+/// Status code of a reset stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetStatus(pub u32);
 
 impl ResetStatus {
-    /// The peer broke the rules.
+    /// The peer violated the protocol.
     pub const PROTOCOL_ERROR: ResetStatus = ResetStatus(1);
-    /// The stream is not wanted.
+    /// The stream is refused.
     pub const REFUSED_STREAM: ResetStatus = ResetStatus(3);
     /// The stream is no longer needed.
     pub const CANCEL: ResetStatus = ResetStatus(5);
 }
 
-/// What a peer says.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// A piece of a stream's data: frames are not collected. `fin` is with the last one.
+    /// A piece of a stream's data: frames are not buffered. `fin` is set with the last piece.
     #[allow(missing_docs)]
     Data { stream: u32, bytes: &'a [u8], fin: bool },
     /// Opens a stream.
@@ -51,23 +51,23 @@ pub enum Frame<'a> {
     /// Accepts a stream.
     #[allow(missing_docs)]
     SynReply { stream: u32, fin: bool },
-    /// Ends a stream, both ways.
+    /// Ends a stream in both directions.
     #[allow(missing_docs)]
     RstStream { stream: u32, status: ResetStatus },
-    /// Asks for an answer, or is one: numbers are odd where clients ask.
+    /// A ping or its reply: IDs are odd for pings of clients.
     #[allow(missing_docs)]
     Ping { id: u32 },
     /// Ends the connection.
     #[allow(missing_docs)]
     GoAway { last_good: u32 },
-    /// More headers of a stream, which mean nothing in Kubernetes.
+    /// Further headers of a stream, which Kubernetes does not use.
     #[allow(missing_docs)]
     Headers { stream: u32, fin: bool },
-    /// `SETTINGS` or `WINDOW_UPDATE`, which mean nothing in Kubernetes: nobody has windows.
+    /// `SETTINGS` or `WINDOW_UPDATE`, which Kubernetes does not use: there is no flow control.
     Ignored,
 }
 
-/// What stands before data.
+/// Head of a data frame.
 pub(super) fn data_head(stream: u32, fin: bool, length: usize) -> [u8; HEAD] {
     head(stream & MAX_STREAM, if fin { FLAG_FIN } else { 0 }, length)
 }
@@ -85,14 +85,14 @@ pub(super) fn goaway(last_good: u32, out: &mut BytesMut) {
     control(GOAWAY, &[&last_good.to_be_bytes(), &OK], out);
 }
 
-/// `None` if the headers are too large.
+/// Writes SYN_STREAM; `None` if the headers are too large.
 pub(super) fn syn_stream(
     stream: u32,
     headers: &HeaderMap,
     deflater: &mut Deflater,
     out: &mut BytesMut,
 ) -> Option<()> {
-    // No parent, the highest priority, no slot for certificates: nobody looks at them.
+    // No parent, the highest priority, no certificate slot: peers ignore them.
     const REST: [u8; 6] = [0; 6];
     let headers = deflater.write(headers)?;
     control(SYN_STREAM, &[&stream.to_be_bytes(), &REST, &headers], out);

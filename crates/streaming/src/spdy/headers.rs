@@ -1,5 +1,5 @@
-//! Headers of streams: names and values behind their lengths, compressed with a preset dictionary.
-//! The compression goes on from frame to frame; who has missed one cannot read the next.
+//! Headers of streams: length-prefixed names and values, compressed with a preset dictionary. The compression state
+//! continues from frame to frame, so every frame must be decoded.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use miniz_oxide::inflate::TINFLStatus;
@@ -11,30 +11,30 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use super::dictionary::{self, dictionary};
 use super::error::Error;
 
-/// The most that the headers of one frame decompress to. Kubernetes' are below 200 bytes; a
-/// compressed frame could be a thousand times its size.
+/// Maximum decompressed size of one frame's headers. Kubernetes' are below 200 bytes; a compressed frame could expand a
+/// thousandfold.
 pub const MAX_HEADER_BYTES: usize = 16 << 10;
-/// The most headers of one frame: Kubernetes has three.
+/// Maximum number of headers of one frame: Kubernetes has three.
 pub const MAX_HEADERS: usize = 100;
 
-/// How far back compressed data may refer, by RFC 1951.
+/// Window of deflate (RFC 1951).
 const WINDOW: usize = 32 << 10;
-/// What ends each frame's part of the compressed data: an empty block, on a whole byte. Nothing is
-/// left over from before it but the text.
+/// End of each frame's part of the compressed data (sync flush): an empty block at a byte boundary. Only the history
+/// carries over to the next frame.
 const SYNC: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// Undoes the peer's compression.
+/// Decompressor of the peer's headers.
 #[derive(Default)]
 pub(super) struct Inflater {
-    /// What may still be referred to.
+    /// The last decompressed bytes, which later frames may refer to.
     history: Vec<u8>,
     started: bool,
-    /// Kept from frame to frame only for a peer that does not end them with [`SYNC`].
+    /// Kept between frames only if the peer does not end them with [`SYNC`].
     decompressor: Option<Box<DecompressorOxide>>,
 }
 
 impl Inflater {
-    /// The headers of a frame.
+    /// Decodes the headers of a frame.
     pub fn read(&mut self, compressed: &[u8]) -> Result<HeaderMap, Error> {
         let text = self.inflate(compressed)?;
         parse(&text)
@@ -67,7 +67,7 @@ impl Inflater {
         Ok(headers)
     }
 
-    /// Reads the head of the compressed stream (RFC 1950), which stands in the first frame.
+    /// Reads the zlib header (RFC 1950), which is in the first frame.
     fn start<'a>(&mut self, compressed: &'a [u8]) -> Result<&'a [u8], Error> {
         const DEFLATE: u8 = 8;
         const HAS_DICTIONARY: u8 = 0x20;
@@ -90,7 +90,7 @@ impl Inflater {
     }
 }
 
-/// Headers that belong to HTTP's connection, which a stream is not.
+/// Connection headers of HTTP, which are invalid on streams.
 const FORBIDDEN: [&str; 5] =
     ["connection", "host", "keep-alive", "proxy-connection", "transfer-encoding"];
 
@@ -145,15 +145,15 @@ fn field<'a>(text: &mut &'a [u8]) -> Result<&'a [u8], Error> {
     Ok(field)
 }
 
-/// "Compresses" headers for the peer: as stored blocks. A few bytes more in a handful of frames
-/// are cheaper than a compressor, which needs 256 KiB for as long as the connection lasts.
+/// Encodes headers as stored (uncompressed) blocks. A few more bytes in a handful of frames are cheaper than a
+/// compressor, which needs 256 KiB for the life of the connection.
 #[derive(Default)]
 pub(super) struct Deflater {
     started: bool,
 }
 
 impl Deflater {
-    /// The headers of a frame; `None` if they are larger than a peer like this one would read.
+    /// Encodes the headers of a frame; `None` if they exceed this implementation's limits.
     pub fn write(&mut self, headers: &HeaderMap) -> Option<Vec<u8>> {
         let text = print(headers);
         if text.len() > MAX_HEADER_BYTES || headers.keys_len() > MAX_HEADERS {

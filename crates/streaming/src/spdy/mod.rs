@@ -1,5 +1,5 @@
-//! SPDY/3.1 as Kubernetes speaks it (`github.com/moby/spdystream`): streams in both directions on one
-//! connection, without flow control.
+//! SPDY/3.1 as Kubernetes uses it (`github.com/moby/spdystream`): streams in both directions on one connection, without
+//! flow control.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

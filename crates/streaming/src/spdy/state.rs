@@ -1,4 +1,4 @@
-//! What a connection's streams are up to. No I/O: frames come in, frames are left to be sent.
+//! State of a connection and its streams, without I/O: frames come in, frames are queued to be sent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,31 +12,30 @@ use super::error::CreateError;
 use super::frame::{self, Frame, MAX_STREAM, ResetStatus};
 use super::headers::Deflater;
 
-/// What all streams of a connection together may hold that nobody has read, but for one more read:
-/// from here on the connection is not read.
+/// Maximum unread bytes of all streams of a connection, plus one read: with more the connection is not read.
 pub const WINDOW: usize = 64 << 10;
-/// What may wait to be sent, but for one more write: from here on nobody may write.
+/// Maximum bytes that wait to be sent, plus one write: with more streams cannot write.
 pub const MAX_OUT: usize = 64 << 10;
-/// What may wait that answers the peer's frames: from here on the connection is not read. What streams
-/// send does not count, or two sides that have much to say would wait for each other.
+/// Maximum bytes of waiting replies to the peer's frames: with more the connection is not read. Data of streams do not
+/// count, or two sides that both send much could block each other.
 pub const MAX_REPLIES: usize = 16 << 10;
-/// The largest frame of data that is sent: what Go's `io.Copy` moves at once.
+/// Maximum size of a sent data frame: the buffer size of Go's `io.Copy`.
 pub const MAX_DATA: usize = 32 << 10;
-/// The most streams that a peer may have open. A port forward has two for each connection.
+/// Maximum number of open streams of a peer. A port forward has two for each connection.
 pub const MAX_STREAMS: usize = 512;
 
-/// How a stream came to its end, as far as the peer is concerned.
+/// End of a stream, as the peer caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The peer has said all, or has closed the whole connection.
+    /// The peer has ended its side, or closed the whole connection.
     Finished,
-    /// The peer has reset the stream. Kubelets do so with streams that have ended well.
+    /// The peer has reset the stream. Kubelets also reset streams that have ended normally.
     Reset,
-    /// The connection broke.
+    /// The connection failed.
     Lost,
 }
 
-/// The state, shared by all who hold a part of a connection.
+/// State shared by the handles of a connection and its driver.
 pub(super) struct Shared(Mutex<State>);
 
 impl Shared {
@@ -69,27 +68,27 @@ impl Shared {
 pub(super) struct State {
     server: bool,
     streams: BTreeMap<u32, Box<Slot>>,
-    /// The number of the next stream of our own.
+    /// ID of the next own stream.
     next: u32,
-    /// The last number of a stream of the peer's.
+    /// The last stream ID of the peer.
     seen: u32,
-    /// Streams of the peer's that nobody has accepted.
+    /// Streams of the peer that were not accepted yet.
     pub incoming: VecDeque<(u32, HeaderMap)>,
     pub acceptor: Option<Waker>,
-    /// What is to be sent.
+    /// Bytes to be sent.
     pub out: BytesMut,
-    /// What is to be sent when there is room, as answers to the peer's frames.
+    /// Replies to the peer's frames, which are sent when there is room.
     pub replies: BytesMut,
-    /// Nothing more can be sent.
+    /// Whether sending has become impossible.
     pub mute: bool,
     deflater: Deflater,
-    /// What streams hold.
+    /// Number of unread bytes of all streams.
     pub unread: usize,
     pub driver: Option<Waker>,
     pub ended: Option<Ending>,
-    /// How many hold a part of the connection, but for the driver.
+    /// Number of handles of the connection and its streams, without the driver.
     handles: usize,
-    /// The number of the next ping, and whether the last one was not answered.
+    /// ID of the next ping, and whether a reply to the last one is missing.
     ping: u32,
     pinged: bool,
 }
@@ -98,9 +97,9 @@ pub(super) struct State {
 struct Slot {
     queue: BytesMut,
     replied: bool,
-    /// Nothing more comes.
+    /// End of the peer's side.
     ending: Option<Ending>,
-    /// Nothing more is sent.
+    /// Whether the own side has ended.
     finished: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -120,7 +119,7 @@ impl Slot {
 }
 
 impl State {
-    /// Opens a stream, and asks the peer to.
+    /// Opens a stream and sends SYN_STREAM.
     pub fn create(&mut self, headers: &HeaderMap) -> Result<u32, CreateError> {
         if self.ended.is_some() {
             return Err(CreateError::Closed);
@@ -137,7 +136,7 @@ impl State {
         Ok(stream)
     }
 
-    /// Tells the peer that its stream is accepted.
+    /// Sends SYN_REPLY for an accepted stream.
     pub fn reply(&mut self, stream: u32) {
         let Some(slot) = self.streams.get_mut(&stream) else { return };
         if self.ended.is_none() && !slot.replied && slot.ending != Some(Ending::Reset) {
@@ -147,7 +146,7 @@ impl State {
         wake(&mut self.driver);
     }
 
-    /// Does what the peer says.
+    /// Applies a received frame.
     pub fn apply(&mut self, frame: Frame<'_>) {
         match frame {
             Frame::Data { stream, bytes, fin } => self.data(stream, bytes, fin),
@@ -173,7 +172,7 @@ impl State {
     }
 
     fn data(&mut self, stream: u32, bytes: &[u8], fin: bool) {
-        // One that is gone is not worth an answer.
+        // Data of a removed stream get no reply.
         let Some(slot) = self.streams.get_mut(&stream) else { return };
         if slot.ending.is_some() {
             return;
@@ -202,7 +201,7 @@ impl State {
             return frame::rst_stream(stream, ResetStatus::PROTOCOL_ERROR, &mut self.replies);
         }
         self.seen = stream;
-        // Servers open none in Kubernetes.
+        // Servers open no streams in Kubernetes.
         if !self.server || self.streams.len() >= MAX_STREAMS {
             return frame::rst_stream(stream, ResetStatus::REFUSED_STREAM, &mut self.replies);
         }
@@ -212,7 +211,7 @@ impl State {
         wake(&mut self.acceptor);
     }
 
-    /// Ends all streams. What they hold can still be read.
+    /// Ends all streams. Received data can still be read.
     pub fn end(&mut self, ending: Ending) {
         self.ended.get_or_insert(ending);
         for slot in self.streams.values_mut() {
@@ -223,7 +222,7 @@ impl State {
         wake(&mut self.driver);
     }
 
-    /// Ends all streams and tells the peer.
+    /// Ends all streams with RST_STREAM, and the connection with GOAWAY.
     pub fn close(&mut self) {
         if self.ended.is_some() {
             return;
@@ -237,7 +236,7 @@ impl State {
         self.end(Ending::Finished);
     }
 
-    /// Asks the peer for a sign of life, unless it still owes one.
+    /// Sends a ping, unless the reply to the last one is missing.
     pub fn send_ping(&mut self) {
         if !self.pinged && self.ended.is_none() {
             self.pinged = true;
@@ -246,7 +245,7 @@ impl State {
         }
     }
 
-    /// Adds the replies to what is sent, if there is room.
+    /// Appends the replies to the output, if there is room.
     pub fn reply_now(&mut self) {
         if !self.replies.is_empty() && self.out.len() < MAX_OUT {
             let replies = std::mem::take(&mut self.replies);
@@ -254,7 +253,7 @@ impl State {
         }
     }
 
-    /// Lets those go on who wait for room to write.
+    /// Wakes the streams that wait for room to write.
     pub fn wake_writers(&mut self) {
         self.streams.values_mut().for_each(|slot| wake(&mut slot.writer));
     }
@@ -271,7 +270,7 @@ impl State {
     }
 }
 
-/// What the holder of one stream asks for.
+/// Operations of one stream's handle.
 impl State {
     pub fn poll_opened(
         &mut self,
@@ -293,7 +292,7 @@ impl State {
         }
     }
 
-    /// All that a stream holds, or, with a limit, some of it; nothing at its end.
+    /// Received data of a stream, at most `limit` bytes; `None` at its end.
     pub fn poll_read(
         &mut self,
         stream: u32,
@@ -338,7 +337,7 @@ impl State {
         }
     }
 
-    /// Sends, whether there is room or not.
+    /// Queues data, whether there is room or not.
     pub fn send(&mut self, stream: u32, bytes: &[u8]) -> io::Result<()> {
         match self.streams.get(&stream) {
             Some(slot) if !self.mute && !slot.finished => {}
@@ -352,7 +351,7 @@ impl State {
         Ok(())
     }
 
-    /// Says that nothing more is sent.
+    /// Ends the own side of a stream.
     pub fn finish(&mut self, stream: u32) {
         let Some(slot) = self.streams.get_mut(&stream) else { return };
         if !slot.finished {
@@ -366,7 +365,7 @@ impl State {
         self.streams.get(&stream).and_then(|slot| slot.ending)
     }
 
-    /// Forgets a stream; one that is not at its end is reset.
+    /// Removes a stream; one that has not ended is reset.
     pub fn remove(&mut self, stream: u32, status: ResetStatus) {
         let Some(slot) = self.streams.remove(&stream) else { return };
         if self.ended.is_none() && !(slot.finished && slot.ending.is_some()) {

@@ -1,4 +1,4 @@
-//! One stream of a connection.
+//! A stream of a SPDY connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,7 +14,7 @@ use super::error::CreateError;
 use super::frame::ResetStatus;
 use super::state::{Ending, MAX_DATA, Shared};
 
-/// A stream: bytes both ways, each of which ends by itself. Dropped before both have, it is reset.
+/// A stream: two directions, each of which ends by itself. Reset if dropped before both have ended.
 pub struct Stream {
     shared: Arc<Shared>,
     id: u32,
@@ -27,47 +27,47 @@ impl Stream {
         Stream { shared: shared.clone(), id, headers }
     }
 
-    /// The stream's number on its connection.
+    /// Stream ID.
     pub fn identifier(&self) -> u32 {
         self.id
     }
 
-    /// The headers that it was opened with.
+    /// Headers of the stream.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Waits until the peer has accepted it.
+    /// Waits until the peer has accepted the stream.
     pub async fn opened(&self) -> Result<(), CreateError> {
         poll_fn(|context| self.poll_opened(context)).await
     }
 
-    /// Whether the peer has accepted it.
+    /// Whether the peer has accepted the stream.
     pub fn poll_opened(&self, context: &Context<'_>) -> Poll<Result<(), CreateError>> {
         self.shared.lock().poll_opened(self.id, context)
     }
 
-    /// What the peer has sent, at most `limit` bytes; nothing at the end.
+    /// Received data, at most `limit` bytes; `None` at the end.
     pub fn poll_chunk(&self, limit: usize, context: &Context<'_>) -> Poll<Option<Bytes>> {
         self.shared.lock().poll_read(self.id, limit, context)
     }
 
-    /// Whether something may be sent: the peer has accepted the stream, and the connection has room.
+    /// Whether data can be sent: the peer has accepted the stream, and the connection has room.
     pub fn poll_ready(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         self.shared.lock().poll_ready(self.id, context)
     }
 
-    /// Sends what fits into one read of another connection; ask [`Self::poll_ready`] before.
+    /// Sends data of at most one read of another connection; call [`Self::poll_ready`] before.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         self.shared.lock().send(self.id, bytes)
     }
 
-    /// Tells the peer that nothing more is sent. It may go on sending.
+    /// Ends the own side. The peer may go on sending.
     pub fn finish(&self) {
         self.shared.lock().finish(self.id);
     }
 
-    /// How the peer has ended it, if it has. What it sent before can still be read.
+    /// End of the peer's side, if it has ended. Data received before can still be read.
     pub fn ending(&self) -> Option<Ending> {
         self.shared.lock().ending(self.id)
     }
@@ -131,7 +131,7 @@ macro_rules! byte_stream {
                 Stream::poll_write(&self, context, bytes)
             }
 
-            /// Sending is the driver's.
+            /// The driver sends.
             fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready(Ok(()))
             }
@@ -144,5 +144,5 @@ macro_rules! byte_stream {
     )*};
 }
 
-// By reference, one task can read while another writes.
+// By reference, so that one task can read while another writes.
 byte_stream!(Stream, &Stream);

@@ -1,4 +1,4 @@
-//! A command's streams in a WebSocket, as a kubelet has them.
+//! A command's streams in a WebSocket, on the kubelet's side.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::chunk::{CHUNK, poll_chunk};
 use crate::remote_command::Outcome;
 use crate::websocket::{CloseCode, Received, Role, Socket};
 
-/// How much waits between a command and its channel.
+/// Size of the pipe between a command and its channel.
 const PIPE: usize = 64 << 10;
 
 /// A WebSocket with channels.
@@ -23,11 +23,11 @@ pub(super) struct Channels<IO> {
     demultiplexer: Demultiplexer,
     inputs: [Option<Input>; CHANNELS as usize],
     outputs: [Option<DuplexStream>; CHANNELS as usize],
-    /// The other ends.
+    /// The command's ends of the pipes.
     pub streams: Streams,
 }
 
-/// What the client has said on a channel, and the pipe to who reads it.
+/// Data of the client on a channel, and the pipe to the command.
 struct Input {
     pending: BytesMut,
     ended: bool,
@@ -60,12 +60,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Channels<IO> {
         self.protocol.send(&mut self.socket, channel, bytes);
     }
 
-    /// Moves bytes until the client goes.
+    /// Moves data until the client is gone.
     pub async fn drive(&mut self) {
         poll_fn(|context| self.poll(context)).await;
     }
 
-    /// Sends what is left, says how the command has ended, and closes.
+    /// Sends the remaining output and the command's result, and closes.
     pub async fn end(mut self, outcome: &Outcome) {
         poll_fn(|context| match self.poll(context) {
             Poll::Pending if self.outputs.iter().any(Option::is_some) => Poll::Pending,
@@ -79,7 +79,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Channels<IO> {
         }
         self.socket.close(CloseCode::NORMAL);
         let _ = poll_fn(|context| self.socket.poll_shutdown(context)).await;
-        // Until the client has heard it.
+        // Until the client has received it.
         poll_fn(|context| {
             loop {
                 match self.socket.poll_receive(context, CHUNK, |_, _, _| {}) {
@@ -148,7 +148,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Channels<IO> {
         moved
     }
 
-    /// Whether all that the client has said is with who reads it.
+    /// Writes the client's data to the command. Returns whether all were written.
     fn poll_inputs(&mut self, context: &mut Context<'_>) -> bool {
         let mut empty = true;
         for slot in self.inputs.iter_mut() {

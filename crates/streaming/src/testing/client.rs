@@ -18,10 +18,10 @@ use crate::upgrade::backend::{Answer, handshake, spdy_request};
 use crate::upgrade::websocket::accept_key;
 use crate::websocket::{CloseCode, Received, Role, Socket};
 
-/// The key of all requests for WebSockets: the RFC's example.
+/// Key of all WebSocket requests: the RFC's example.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// Asks for an upgrade; an answer that is not one is an error that shows it.
+/// Requests an upgrade; any other response is an error that shows it.
 async fn ask<IO: AsyncRead + AsyncWrite + Unpin>(
     io: IO,
     request: &Request<()>,
@@ -36,7 +36,7 @@ fn shown(answer: &Response<bytes::Bytes>) -> String {
     format!("{}: {}", answer.status().as_u16(), String::from_utf8_lossy(answer.body()).trim())
 }
 
-/// A command's streams over SPDY. The connection is served by a task.
+/// A command's streams over SPDY. A task drives the connection.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct SpdyCommand {
@@ -49,7 +49,7 @@ pub struct SpdyCommand {
     pub resize: Option<Stream>,
 }
 
-/// Asks for a command over SPDY.
+/// Requests a command over SPDY.
 pub async fn spdy_command<IO>(io: IO, target: Uri, options: Options) -> io::Result<SpdyCommand>
 where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -75,7 +75,7 @@ where
     Ok(SpdyCommand { connection, driver, error, stdin, stdout, stderr, resize })
 }
 
-/// Ports that are forwarded over SPDY, on a connection that has agreed to it.
+/// Port forwarding over SPDY, on an upgraded connection.
 #[derive(Debug)]
 pub struct PortForward {
     connection: Connection,
@@ -84,7 +84,7 @@ pub struct PortForward {
 }
 
 impl PortForward {
-    /// Begins.
+    /// Starts port forwarding on a connection.
     pub fn new<IO>(io: IO) -> Self
     where
         IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -93,7 +93,7 @@ impl PortForward {
         PortForward { connection, driver: tokio::spawn(driver), next: 0 }
     }
 
-    /// Connects to a port: the stream of data, and that of errors.
+    /// Connects to a port. Returns the data stream and the error stream.
     pub async fn connect(&mut self, port: u16) -> io::Result<(Stream, Stream)> {
         self.next += 1;
         let open = async |kind| {
@@ -107,14 +107,14 @@ impl PortForward {
         Ok((open(port_forward::DATA).await?, error))
     }
 
-    /// Closes the connection, and says how it ended.
+    /// Closes the connection. Returns the driver's result.
     pub async fn close(self) -> Result<(), spdy::Error> {
         self.connection.close();
         self.driver.await.unwrap_or(Err(spdy::Error::Lost))
     }
 }
 
-/// Asks for a WebSocket, with subprotocols; the one that was chosen.
+/// Requests a WebSocket with subprotocols. Returns the chosen one.
 pub async fn websocket<IO: AsyncRead + AsyncWrite + Unpin>(
     io: IO,
     target: Uri,
@@ -156,23 +156,23 @@ pub struct WebSocketCommand<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> WebSocketCommand<IO> {
-    /// Begins on a WebSocket that has agreed to a subprotocol.
+    /// Starts on a WebSocket with an agreed subprotocol.
     pub fn new(socket: Socket<IO>, protocol: Protocol) -> Self {
         let demultiplexer = Demultiplexer::new(Protocol { close: false, ..protocol });
         WebSocketCommand { socket, protocol, demultiplexer, heard: Default::default() }
     }
 
-    /// What was said on a channel so far.
+    /// Data received on a channel so far.
     pub fn heard(&self, channel: u8) -> &[u8] {
         &self.heard[usize::from(channel)]
     }
 
-    /// Forgets what was said so far.
+    /// Drops the data received so far.
     pub fn forget(&mut self) {
         self.heard = Default::default();
     }
 
-    /// Says something on a channel.
+    /// Sends data on a channel.
     pub async fn say(&mut self, channel: u8, bytes: &[u8]) -> io::Result<()> {
         self.protocol.send(&mut self.socket, channel, bytes);
         poll_fn(|context| self.socket.poll_flush(context)).await
@@ -184,20 +184,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> WebSocketCommand<IO> {
         poll_fn(|context| self.socket.poll_flush(context)).await
     }
 
-    /// Says something that need not be a message.
+    /// Sends bytes that need not be a frame.
     pub async fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.socket.send_raw(bytes);
         poll_fn(|context| self.socket.poll_flush(context)).await
     }
 
-    /// Ends stdin, as v5 can.
+    /// Ends stdin, in v5.
     pub async fn end_stdin(&mut self) -> io::Result<()> {
         self.protocol.send_end(&mut self.socket, channel::STDIN);
         poll_fn(|context| self.socket.poll_flush(context)).await
     }
 
-    /// Says and hears at once: what is to be said on stdin, until the server closes the connection, or
-    /// enough was heard. The code that it was closed with; nothing if it went without a word.
+    /// Sends `stdin` and receives concurrently until the server closes the connection, or `enough` was received.
+    /// Returns the close code; `None` if the connection ended without a close frame.
     pub async fn converse(
         &mut self,
         mut stdin: &[u8],

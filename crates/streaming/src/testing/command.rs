@@ -1,4 +1,4 @@
-//! The commands that containers of the stand-in know.
+//! Commands of the stand-in's containers.
 
 use std::io;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::remote_command::Outcome;
 
-/// What a command reads and writes.
+/// Streams of a command.
 pub(super) struct Streams {
     pub stdin: Box<dyn AsyncRead + Send + Unpin>,
     pub stdout: Box<dyn AsyncWrite + Send + Unpin>,
@@ -27,7 +27,7 @@ impl Default for Streams {
     }
 }
 
-/// Runs a command; an error is that nobody listens.
+/// Runs a command; the error is that of a closed stream.
 pub(super) async fn run(command: &[String], streams: &mut Streams) -> io::Result<Outcome> {
     let Streams { stdin, stdout, stderr, resize } = streams;
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -50,7 +50,7 @@ pub(super) async fn run(command: &[String], streams: &mut Streams) -> io::Result
         }
         ["sizes", count] => sizes(resize, stdout, count.parse().unwrap_or(1)).await?,
         ["hang"] => std::future::pending().await,
-        // Nothing is a folder here.
+        // No path is a folder here.
         ["test", "-d", _] => return Ok(Outcome::Exit(1)),
         ["tar", ..] => return tar(&words[1..], stdin, stdout).await,
         _ => {
@@ -62,7 +62,7 @@ pub(super) async fn run(command: &[String], streams: &mut Streams) -> io::Result
     Ok(Outcome::Success)
 }
 
-/// Bytes that are easy to check: each has its place's number in it.
+/// Bytes of a pattern that depends on the position.
 pub(super) fn pattern(from: u64, bytes: &mut [u8]) {
     for (place, byte) in (from..).zip(bytes) {
         *byte = (place ^ place >> 8 ^ place >> 16) as u8;
@@ -82,7 +82,7 @@ async fn write(stdout: &mut (impl AsyncWrite + Unpin), count: u64) -> io::Result
     Ok(())
 }
 
-/// How many bytes came, and their FNV-1a hash.
+/// Number of bytes and their FNV-1a hash.
 pub(super) async fn hash(stdin: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let (mut hash, mut count) = (0xcbf2_9ce4_8422_2325_u64, 0u64);
     let mut buffer = vec![0; 32 << 10];
@@ -98,7 +98,7 @@ pub(super) async fn hash(stdin: &mut (impl AsyncRead + Unpin)) -> io::Result<Str
     }
 }
 
-/// The machine's own `tar`, on the machine's own files: what `kubectl cp` needs in a container.
+/// The machine's own `tar`, on the machine's own files: `kubectl cp` needs it in a container.
 async fn tar(
     arguments: &[&str],
     stdin: &mut (impl AsyncRead + Unpin),
@@ -110,7 +110,7 @@ async fn tar(
     let mut running = command.spawn()?;
     let (to, from) = (running.stdin.take(), running.stdout.take());
     let feed = async {
-        // One that reads nothing has closed it.
+        // A `tar` that reads nothing has closed its stdin.
         if let Some(mut to) = to {
             let _ = tokio::io::copy(stdin, &mut to).await;
         }
@@ -129,7 +129,7 @@ async fn tar(
     })
 }
 
-/// Prints the sizes of the terminal, one after the other.
+/// Prints successive sizes of the terminal.
 async fn sizes(
     resize: &mut (impl AsyncRead + Unpin),
     stdout: &mut (impl AsyncWrite + Unpin),

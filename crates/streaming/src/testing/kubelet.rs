@@ -1,4 +1,4 @@
-//! The stand-in for a kubelet.
+//! Stand-in for a kubelet.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,35 +26,34 @@ use crate::upgrade::{
     PROTOCOL_VERSION, Refusal, Rewound, SPDY_31, is_spdy, protocol_version, refuse,
 };
 
-/// How long a client may take to open a command's streams.
+/// Time limit for a client to open a command's streams.
 const CREATE_STREAMS: Duration = Duration::from_secs(30);
 
-/// A stand-in for a kubelet on a port of its own; [`serve`] is for other connections.
+/// Stand-in for a kubelet on a port of its own; [`serve`] is for other connections.
 ///
-/// It has `/exec/NAMESPACE/POD/CONTAINER`, `/attach/...`, `/portForward/NAMESPACE/POD` and `/containerLogs/...`, whose
-/// log is what was asked for. Commands are
-/// `cat`, `echo WORDS`, `complain TEXT` (on stderr), `exit CODE`, `yes COUNT` (bytes), `hash` (of
-/// stdin), `sizes COUNT` (of the terminal) and `hang`, and as much of `test` and `tar` as `kubectl cp` needs. Ports answer with what they hear, but for
-/// port 1, which refuses. Of pods, `missing` is not there, `moved` is elsewhere and `silent` does not
-/// answer.
+/// Serves `/exec/NAMESPACE/POD/CONTAINER`, `/attach/...`, `/portForward/NAMESPACE/POD` and `/containerLogs/...`, whose
+/// log is the request's URI. Commands are `cat`, `echo WORDS`, `complain TEXT` (on stderr), `exit CODE`, `yes COUNT`
+/// (bytes), `hash` (of stdin), `sizes COUNT` (of the terminal) and `hang`, and as much of `test` and `tar` as `kubectl
+/// cp` needs. Ports echo their input, except port 1, which refuses. Pod `missing` does not exist, `moved` is redirected
+/// and `silent` does not answer.
 #[derive(Debug)]
 pub struct Kubelet {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<Request<()>>>>,
     connections: Arc<AtomicUsize>,
-    /// Ends all connections that there are.
+    /// Ends all open connections.
     disconnect: broadcast::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Kubelet {
-    /// Starts one, without TLS.
+    /// Starts one without TLS.
     pub async fn start() -> io::Result<Self> {
         Kubelet::start_on("127.0.0.1:0", |io| std::future::ready(Ok(io))).await
     }
 
-    /// Starts one at an address, whose connections begin with something, such as TLS.
+    /// Starts one at an address; `begin` prepares each connection, such as with TLS.
     pub async fn start_on<F, IO>(
         address: impl ToSocketAddrs,
         begin: impl Fn(TcpStream) -> F + Send + 'static,
@@ -87,18 +86,18 @@ impl Kubelet {
         Ok(Kubelet { address, requests, connections, disconnect, task })
     }
 
-    /// The requests so far.
+    /// Requests so far.
     pub fn requests(&self) -> Vec<Request<()>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Breaks all connections off.
+    /// Breaks all connections.
     pub fn disconnect(&self) {
-        // Nobody may be there.
+        // An error means that no connection is open.
         let _ = self.disconnect.send(());
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -110,7 +109,7 @@ impl Drop for Kubelet {
     }
 }
 
-/// Counts while it lives.
+/// Guard that is counted while it lives.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -126,7 +125,7 @@ impl Drop for Counted {
     }
 }
 
-/// Answers the one request of a connection.
+/// Serves the one request of a connection.
 pub async fn serve<IO>(io: IO) -> io::Result<()>
 where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -145,7 +144,7 @@ where
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let pod = path.get(2).copied().unwrap_or_default();
     let refusal = match (path.first().copied().unwrap_or_default(), pod) {
-        // Until nobody waits any more.
+        // Until the client has closed the connection.
         (_, "silent") => return io.read_to_end(&mut Vec::new()).await.map(drop),
         (_, "missing") => refuse(StatusCode::NOT_FOUND, format!("pod does not exist: {pod}")),
         (_, "moved") => moved(),
@@ -174,7 +173,7 @@ where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     if websocket::is_request(request.headers()) {
-        // One that translates itself knows v5 as well.
+        // A kubelet that translates itself supports v5 as well.
         let known: Vec<Protocol> = KUBELET.iter().copied().chain([channel::V5]).collect();
         return match websocket::accept(request.method(), request.headers(), &known) {
             Err(refusal) => answer(&mut io, &refusal).await,
@@ -214,7 +213,7 @@ async fn close<IO: AsyncRead + AsyncWrite + Unpin>(connection: Connection, drive
     let _ = driver.await;
 }
 
-/// Collects the streams, runs the command and says how it ended. All are reset then, as a kubelet's are.
+/// Collects the streams, runs the command and sends its result. All streams are reset then, as by a kubelet.
 async fn run(
     connection: &Connection,
     request: &Request<()>,
@@ -281,7 +280,7 @@ where
     Ok(())
 }
 
-/// Agrees to SPDY; the version that is spoken over it.
+/// Upgrades to SPDY. Returns the chosen protocol version.
 async fn upgrade<'v, IO: AsyncRead + AsyncWrite + Unpin>(
     request: &Request<()>,
     mut io: Rewound<IO>,

@@ -11,8 +11,8 @@ const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n";
 const END: &[u8] = b"0\r\n\r\n";
 
-/// Says what was asked for. A log that is followed does not end before the client does; that of the container
-/// `flood` has no end at all, and that of `broken` breaks off.
+/// Sends the request's URI as the log. A followed log ends only with the client; the log of container `flood` is
+/// endless, and that of `broken` breaks off.
 pub(super) async fn serve<IO>(request: &Request<()>, io: &mut IO) -> io::Result<()>
 where
     IO: AsyncRead + AsyncWrite + Unpin,

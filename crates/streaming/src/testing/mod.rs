@@ -1,5 +1,5 @@
-//! For tests: a stand-in for a kubelet's streaming server ([`Kubelet`]), and clients that speak to one,
-//! or to an API server in front of it ([`client`]).
+//! Test support: a stand-in for a kubelet's streaming server ([`Kubelet`]), and clients of one, or of an API server in
+//! front of it ([`client`]).
 
 mod channels;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Ports of the stand-in: they answer with what they hear.
+//! Ports of the stand-in, which echo their input.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("requestid");
 pub(super) const DATA: &str = "data";
 pub(super) const ERROR: &str = "error";
 
-/// The headers of one of the two streams of a forwarded connection.
+/// Headers of one of the two streams of a forwarded connection.
 pub(super) fn headers(kind: &'static str, port: u16, id: u32) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(STREAM_TYPE, HeaderValue::from_static(kind));
@@ -22,7 +22,7 @@ pub(super) fn headers(kind: &'static str, port: u16, id: u32) -> HeaderMap {
     headers
 }
 
-/// Forwards until the connection ends. A connection to a port is two streams, which have the same
+/// Serves forwarded connections until the SPDY connection ends. A connection to a port has two streams with the same
 /// request ID.
 pub(super) async fn serve(connection: Connection) {
     let mut halves: HashMap<String, Stream> = HashMap::new();
@@ -56,6 +56,6 @@ async fn forward(port: String, data: Stream, error: Stream) {
     }
     data.finish();
     error.finish();
-    // Until the other side has ended, too.
+    // Until the client has ended its side, too.
     let _ = tokio::io::copy(&mut &data, &mut tokio::io::sink()).await;
 }

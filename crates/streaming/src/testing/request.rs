@@ -1,4 +1,4 @@
-//! Requests, as a server reads them from a connection.
+//! HTTP/1.1 requests and responses of the stand-in.
 
 use std::io;
 
@@ -43,7 +43,7 @@ fn parse(read: &[u8]) -> io::Result<Option<(Request<()>, usize)>> {
     Ok(Some((request.body(()).map_err(io::Error::other)?, length)))
 }
 
-/// Writes an answer.
+/// Writes a response.
 pub(super) async fn answer(
     io: &mut (impl AsyncWrite + Unpin),
     response: &Response<impl AsRef<[u8]>>,
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     io.flush().await
 }
 
-/// The values of a key in a query.
+/// Values of a query parameter.
 pub(super) fn query(request: &Request<()>, key: &str) -> Vec<String> {
     let pairs = request.uri().query().unwrap_or_default().split('&');
     let pairs = pairs.filter_map(|pair| pair.split_once('='));

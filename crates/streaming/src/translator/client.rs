@@ -1,4 +1,4 @@
-//! The side of the client.
+//! The client's side of the translator.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,18 +24,18 @@ pub(super) struct Client<C> {
     demultiplexer: Demultiplexer,
     stdin: Input,
     resize: Input,
-    /// When something went last, and when to look whether that is long ago.
+    /// Time of the last data, and timer of the next idle check.
     active: Instant,
     idle: Pin<Box<Sleep>>,
 }
 
-/// What the client says on a channel.
+/// Input of the client on a channel.
 struct Input {
     wanted: bool,
     ended: bool,
-    /// The kubelet knows that it has ended.
+    /// Whether the kubelet was told of the end.
     told: bool,
-    /// What cannot yet be sent.
+    /// Data that could not be sent to the kubelet yet.
     pending: BytesMut,
     meter: Option<Meter>,
 }
@@ -53,7 +53,7 @@ impl<C> Client<C> {
         }
     }
 
-    /// Says that the connection is there: with an empty message on the first channel that is written.
+    /// Tells the client that the connection is established: with an empty message on the first output channel.
     pub fn greet(&mut self, options: Options) {
         let channel = match options {
             Options { stdout: true, .. } => channel::STDOUT,
@@ -63,7 +63,7 @@ impl<C> Client<C> {
         self.send(channel, &[]);
     }
 
-    /// Says how the command has ended.
+    /// Sends the command's result.
     pub fn tell(&mut self, outcome: &Outcome) {
         match (self.protocol.status, outcome) {
             (true, outcome) => self.send(channel::ERROR, &outcome.status()),
@@ -81,7 +81,7 @@ impl<C> Client<C> {
         }
     }
 
-    /// Whether nothing should be sent before some is out.
+    /// Whether output has to be written before more is sent.
     pub fn is_full(&self) -> bool {
         self.socket.is_full()
     }
@@ -93,8 +93,8 @@ impl<C> Client<C> {
 }
 
 impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
-    /// Reads and writes. What the client says goes to the streams, as far as those are there and take
-    /// it; the client is not read before. Ready when it has gone.
+    /// Reads and writes. The client's data go to the streams, if those exist and accept them; the client is not read
+    /// before. Ready when the client is gone.
     pub fn poll(
         &mut self,
         stdin: Option<&Stream>,
@@ -116,14 +116,14 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
                 Poll::Ready(true) => self.active = timer_now(),
                 Poll::Ready(false) => return Poll::Ready(()),
                 Poll::Pending => {
-                    // A pong, or a channel's end, may have come of it.
+                    // Reading may have queued a pong or ended a channel.
                     return self.poll_idle(context);
                 }
             }
         }
     }
 
-    /// Reads once; whether the client is still there.
+    /// Reads once. Returns whether the client is still connected.
     fn poll_receive(
         &mut self,
         stdin: Option<&Stream>,
@@ -138,7 +138,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
                 Signal::Data(channel::RESIZE, bytes) => to_resize.take(bytes, resize),
                 Signal::End(channel::STDIN) => to_stdin.ended = true,
                 Signal::End(channel::RESIZE) => to_resize.ended = true,
-                // Nobody reads the others.
+                // Data on other channels are dropped.
                 _ => {}
             });
             good &= read.is_ok();
@@ -147,7 +147,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
         Poll::Ready(there && good)
     }
 
-    /// Ready when nothing has gone for too long.
+    /// Ready when no data have been moved for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.idle.as_mut().poll(context).is_ready() {
             let end = self.active + IDLE;
@@ -159,8 +159,8 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
         Poll::Pending
     }
 
-    /// Closes the connection. What the client still says is thrown away, for as long as it takes it to
-    /// hear that: a connection that is dropped with something unread loses what was sent last.
+    /// Closes the connection. Data of the client are discarded until it has received the close frame: dropping a
+    /// connection with unread data could lose the last message.
     pub async fn close(mut self) {
         self.socket.close(CloseCode::NORMAL);
         let out = poll_fn(|context| self.socket.poll_shutdown(context));
@@ -183,13 +183,13 @@ impl Input {
         Input { wanted, ended: false, told: false, pending, meter }
     }
 
-    /// Whether the client is not read before some is sent. A little is, so that one is noticed who has
-    /// said something and gone.
+    /// Whether the client is not read until pending data are sent. A limited amount is read ahead, so that a client
+    /// that sends something and disconnects is noticed.
     fn is_full(&self) -> bool {
         self.pending.len() >= CHUNK
     }
 
-    /// Takes what the client says: for the stream, if that is ready and nothing limits it.
+    /// Takes data of the client: sends them at once if the stream is ready and no rate limit applies.
     fn take(&mut self, bytes: &[u8], ready: Option<&Stream>) {
         if !self.wanted || self.ended {
             return;
@@ -200,7 +200,7 @@ impl Input {
         }
     }
 
-    /// Sends what could not be sent before; whether the stream takes more.
+    /// Sends pending data. Returns whether the stream accepts more.
     fn poll_pending(&mut self, stream: Option<&Stream>, context: &mut Context<'_>) -> bool {
         let Some(stream) = stream else { return false };
         let sent = self.poll_send(stream, context);
@@ -220,7 +220,7 @@ impl Input {
                 return Poll::Ready(());
             }
             if ready!(stream.poll_ready(context)).is_err() {
-                // The kubelet wants no more of it.
+                // The kubelet has closed the stream.
                 self.wanted = false;
                 return Poll::Ready(());
             }

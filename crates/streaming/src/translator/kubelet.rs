@@ -1,4 +1,4 @@
-//! The side of the kubelet.
+//! The kubelet's side of the translator.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::rate::{Meter, Rate};
 use crate::remote_command::{Outcome, STREAM_TYPE, Version, stream_type};
 use crate::spdy::{self, Connection, CreateError, Driver, Ending, MAX_DATA, Stream};
 
-/// The most that a kubelet may say on the error stream: a `Status`, whose message is a line or two.
+/// Maximum size of the error stream's content: a `Status`, whose message has a line or two.
 pub const MAX_STATUS: usize = 64 << 10;
 
 /// A connection to a kubelet, with a command's streams.
@@ -22,19 +22,19 @@ pub(super) struct Kubelet<K> {
     version: Version,
     connection: Connection,
     driver: Driver<K>,
-    /// How the connection has ended, if it has.
+    /// Result of the connection, if it has ended.
     driven: Option<Result<(), spdy::Error>>,
     refused: Option<CreateError>,
     error: Option<Stream>,
     message: Vec<u8>,
     stdin: Option<Stream>,
-    /// The kubelet has ended its side of stdin, which it never says anything on.
+    /// Whether the kubelet has ended its side of stdin, on which it never sends data.
     stdin_closed: bool,
     resize: Option<Stream>,
     outputs: Vec<Output>,
 }
 
-/// A stream that the client hears.
+/// An output stream of the command.
 struct Output {
     stream: Stream,
     channel: u8,
@@ -43,7 +43,7 @@ struct Output {
 }
 
 impl<K: AsyncRead + AsyncWrite + Unpin> Kubelet<K> {
-    /// Opens the streams, all at once.
+    /// Opens all streams.
     pub fn new(io: K, version: Version, options: Options, rate: Option<Rate>) -> Self {
         let (connection, driver) = spdy::client(io);
         let mut kubelet = Kubelet {
@@ -118,7 +118,7 @@ impl<K: AsyncRead + AsyncWrite + Unpin> Kubelet<K> {
         self.resize.as_ref()
     }
 
-    /// Lets the client hear what there is, as far as it takes it; whether it was anything.
+    /// Sends output to the client, as much as it accepts. Returns whether there was any.
     pub fn poll_output<C>(&mut self, client: &mut Client<C>, context: &mut Context<'_>) -> bool {
         let mut moved = false;
         for output in &mut self.outputs {
@@ -165,13 +165,13 @@ impl<K: AsyncRead + AsyncWrite + Unpin> Kubelet<K> {
         }
     }
 
-    /// How the command has ended, when all that it said was heard.
+    /// Result of the command, once all output was sent to the client.
     pub fn outcome(&self) -> Option<Outcome> {
         let ending = self.error.as_ref().map_or(Some(Ending::Lost), Stream::ending)?;
         if !self.outputs.iter().all(|output| output.ended) {
             return None;
         }
-        // The reference takes a connection that broke for success.
+        // The reference takes a broken connection for success.
         if ending == Ending::Lost && self.message.is_empty() {
             let why = match &self.driven {
                 Some(Err(error)) if !matches!(error, spdy::Error::Lost) => error.to_string(),

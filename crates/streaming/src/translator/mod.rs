@@ -1,4 +1,5 @@
-//! `exec` and `attach` for clients that speak WebSocket with channels, from a kubelet that speaks SPDY.
+//! Translator of `exec` and `attach` for WebSocket clients, from a kubelet that uses SPDY (upstream:
+//! StreamTranslatorHandler).
 
 mod client;
 mod kubelet;
@@ -17,18 +18,18 @@ use crate::remote_command::{Outcome, Version};
 use client::Client;
 use kubelet::Kubelet;
 
-/// How long a kubelet may take to accept a command's streams.
+/// Time limit for a kubelet to accept a command's streams.
 pub const CREATE_STREAMS: Duration = Duration::from_secs(30);
-/// How often a kubelet is pinged, so that its connection is not taken for a dead one.
+/// Ping interval to a kubelet, so that its connection is not dropped as dead.
 pub const PING_PERIOD: Duration = Duration::from_secs(5);
-/// How long nothing may go before the client is taken for gone.
+/// Time without data after which the client is taken for gone.
 pub const IDLE: Duration = Duration::from_secs(4 * 60 * 60);
-/// How long a client has to take the last word.
+/// Time limit for a client to receive the last message.
 pub const LAST_WORD: Duration = Duration::from_secs(10);
-/// How long a client has to close its side, and a kubelet to hear that nobody listens.
+/// Time limit for a client to close its side, and for a kubelet to receive the close.
 pub const CLOSING: Duration = Duration::from_secs(1);
 
-/// Which streams a command has.
+/// Streams of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Options {
@@ -39,18 +40,18 @@ pub struct Options {
     pub tty: bool,
 }
 
-/// How it ended.
+/// Result of a translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Translated {
-    /// The client was told.
+    /// The command's result was sent to the client.
     Ended(Outcome),
-    /// The client went before, and the kubelet was left.
+    /// The client disconnected before, and the kubelet's connection was closed.
     ClientGone,
 }
 
-/// Translates between a client, whose handshake is done, and its kubelet, which `connect` leads to
-/// ([`crate::remote_command::connect`]): the client is told on its error channel where that fails.
-/// Ends when the command has, or the client; either way both connections are closed.
+/// Translates between a client, whose handshake is done, and its kubelet, to which `connect` leads
+/// ([`crate::remote_command::connect`]): if that fails, the client gets the error on its error channel. Ends with the
+/// command or the client; either way both connections are closed.
 pub async fn translate<C, K, F>(
     client: C,
     protocol: Protocol,
@@ -73,7 +74,7 @@ where
     ended.map_or(Translated::ClientGone, Translated::Ended)
 }
 
-/// Nothing if the client has gone.
+/// Runs the command; `None` if the client disconnects.
 async fn run<C, K, F>(
     client: &mut Client<C>,
     options: Options,
@@ -101,12 +102,12 @@ where
         Some(Err(why)) => Some(Outcome::Failure(why)),
         None => None,
     };
-    // The kubelet hears of it, unless it does not listen.
+    // An unresponsive kubelet is not waited for.
     let _ = timeout(CLOSING, kubelet.close()).await;
     outcome
 }
 
-/// Waits for something, and serves the client meanwhile; nothing if that goes.
+/// Waits for `poll` while serving the client; `None` if the client disconnects.
 async fn while_present<C: AsyncRead + AsyncWrite + Unpin, T>(
     client: &mut Client<C>,
     mut poll: impl FnMut(&mut Client<C>, &mut Context<'_>) -> Poll<T>,
@@ -118,7 +119,7 @@ async fn while_present<C: AsyncRead + AsyncWrite + Unpin, T>(
     .await
 }
 
-/// Moves everything as far as it goes, until the command has ended or the client has gone.
+/// Moves data in all directions until the command has ended or the client has disconnected.
 fn poll_copy<C, K>(
     client: &mut Client<C>,
     kubelet: &mut Kubelet<K>,
@@ -139,7 +140,7 @@ where
         if let Some(outcome) = kubelet.outcome() {
             return Poll::Ready(Some(outcome));
         }
-        // What went may have made room for more.
+        // Moved data may have made room for more.
         if !moved && full == client.is_full() {
             return Poll::Pending;
         }

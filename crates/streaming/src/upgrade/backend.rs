@@ -1,4 +1,4 @@
-//! The handshake with a backend, as a client: on a connection that is used for nothing else.
+//! Handshake with a backend, as a client, on a dedicated connection.
 
 use std::io;
 use std::time::Duration;
@@ -11,41 +11,39 @@ use tokio::time::timeout;
 use super::body::Body;
 use super::{PROTOCOL_VERSION, Rewound, SPDY_31, drop_hop_by_hop};
 
-/// The most that stands before an answer's body. A kubelet's is 150 bytes.
+/// Maximum size of a response's head. A kubelet's has 150 bytes.
 pub const MAX_HEAD: usize = 64 << 10;
-/// The most headers of an answer.
+/// Maximum number of headers of a response.
 pub const MAX_HEADERS: usize = 100;
-/// The most that is passed on of an answer that is not an upgrade: it says what is wrong, and is whole
-/// in memory.
+/// Maximum size of the passed-on body of a response that is not an upgrade; it holds an error message, and is buffered.
 pub const MAX_BODY: usize = 1 << 20;
-/// How long a backend may take for that. What has come by then is passed on.
+/// Time limit for that body. The part received by then is passed on.
 pub const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What a backend answers.
+/// Response of a backend.
 #[derive(Debug)]
 pub enum Answer<IO> {
-    /// The connection goes on as something else.
+    /// 101: the connection was upgraded.
     Switched(response::Parts, Rewound<IO>),
-    /// It does not. What was about the backend's connection is gone from the headers.
+    /// Any other response, without hop-by-hop headers.
     Refused(Response<Bytes>),
 }
 
-/// Why there is no answer.
+/// Error without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The connection broke.
+    /// I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The backend does not speak HTTP/1.1.
     #[error("malformed HTTP response: {0}")]
     Malformed(httparse::Error),
-    /// The backend talks too much.
+    /// The head of the response is too large.
     #[error("header size limit exceeded")]
     TooLarge,
 }
 
-/// The request that asks for SPDY, in one of the versions, those first that are liked best. It has
-/// nothing of the client's.
+/// A request for SPDY with protocol versions in order of preference. Contains nothing of the client's request.
 pub fn spdy_request(target: http::Uri, versions: &[&'static str]) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
@@ -59,8 +57,7 @@ pub fn spdy_request(target: http::Uri, versions: &[&'static str]) -> Request<()>
     request
 }
 
-/// Sends a request that asks for an upgrade and has no body, and reads the answer. There is no limit
-/// of time: that is up to who asks.
+/// Sends an upgrade request without a body, and reads the response. Has no time limit of its own.
 pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
     mut io: IO,
     request: &Request<()>,
@@ -82,7 +79,7 @@ pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
     let (mut parts, length) = parse(&read)?;
     let rest = read.split_off(length);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        // A copy of what is most often nothing: the buffer is not kept.
+        // A copy, mostly empty, so that the buffer is not kept.
         let ahead = Bytes::copy_from_slice(&rest);
         return Ok(Answer::Switched(parts, Rewound::new(ahead, io)));
     }
@@ -93,7 +90,7 @@ pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
     Ok(Answer::Refused(Response::from_parts(parts, body.into_bytes())))
 }
 
-/// The request as it is sent. What would say something else about its body is left out: there is none.
+/// Encodes the request. Headers about a body are left out: there is none.
 fn request_head(request: &Request<()>) -> Vec<u8> {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let mut out = format!("{} {target} HTTP/1.1\r\n", request.method()).into_bytes();
@@ -121,12 +118,12 @@ fn request_head(request: &Request<()>) -> Vec<u8> {
     out
 }
 
-/// Whether an empty line is there: only then it is worth looking.
+/// Whether an empty line was received: parsing is only worthwhile then.
 fn has_end(read: &[u8]) -> bool {
     read.windows(2).any(|pair| pair == b"\n\n") || read.windows(3).any(|end| end == b"\n\r\n")
 }
 
-/// The head of an answer, and how long it is.
+/// Head of a response, and its length.
 fn parse(read: &[u8]) -> Result<(response::Parts, usize), Error> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! The body of an answer that is not an upgrade.
+//! Body of a response that is not an upgrade.
 
 use std::io;
 
@@ -6,40 +6,40 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Collects a body, up to a limit: what is beyond it is not read.
+/// Buffers a body, up to a limit; the rest is not read.
 pub(super) struct Body {
     bytes: BytesMut,
     limit: usize,
     framing: Framing,
-    /// What was read of the connection and is not yet taken apart.
+    /// Bytes read from the connection and not yet parsed.
     raw: BytesMut,
 }
 
-/// How the end of a body is known.
+/// Framing of a body.
 enum Framing {
-    /// It has so many bytes left.
+    /// Number of bytes left.
     Length(u64),
-    /// It comes in chunks.
+    /// Chunked encoding.
     Chunks(Chunk),
-    /// It ends with the connection.
+    /// The body ends with the connection.
     Close,
     Ended,
 }
 
 enum Chunk {
-    /// A line says how long it is.
+    /// A line with the chunk's size follows.
     Size,
-    /// So much of it is left.
+    /// Number of bytes of the chunk left.
     Data(u64),
     /// A line end follows.
     End,
 }
 
-/// The longest line that says how long a chunk is.
+/// Maximum length of a line with a chunk's size.
 const MAX_SIZE_LINE: usize = 1024;
 
 impl Body {
-    /// The body that follows these headers, of which some was read.
+    /// The body that follows these headers, of which `read` was read.
     pub fn new(headers: &HeaderMap, read: BytesMut, limit: usize) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let framing = if headers.contains_key(header::TRANSFER_ENCODING) {
@@ -51,7 +51,7 @@ impl Body {
         Body { bytes: BytesMut::new(), limit, framing, raw: read }
     }
 
-    /// Reads until the end, the limit, or something that makes no sense.
+    /// Reads until the end, the limit, or invalid framing.
     pub async fn read_to_end(&mut self, io: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
         loop {
             while self.step().is_some() {}
@@ -65,12 +65,12 @@ impl Body {
         }
     }
 
-    /// What was read.
+    /// The body as far as it was read.
     pub fn into_bytes(self) -> Bytes {
         self.bytes.freeze()
     }
 
-    /// Takes something of what was read; `None` if more must be read first, or nothing more need be.
+    /// Parses some of the bytes that were read; `None` if more must be read first, or the body has ended.
     fn step(&mut self) -> Option<()> {
         match &mut self.framing {
             Framing::Ended => return None,
@@ -110,7 +110,7 @@ impl Body {
         Some(())
     }
 
-    /// Takes bytes of the body, at most so many; how many it were.
+    /// Takes up to `most` bytes of the body. Returns their number.
     fn take(&mut self, most: u64) -> Option<u64> {
         let room = self.limit - self.bytes.len();
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(self.raw.len());

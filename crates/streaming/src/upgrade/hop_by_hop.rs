@@ -1,8 +1,8 @@
-//! Headers that are said to the next hop, and not passed on.
+//! Hop-by-hop headers, which are not passed on.
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Headers about a connection rather than about what goes over it (RFC 9110, 7.6.1).
+/// Hop-by-hop headers (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "proxy-connection",
@@ -15,8 +15,8 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Takes out what is about a connection. Who sent it can list in `Connection` what it wants to be dropped: what is
-/// this server's own comes after this.
+/// Removes hop-by-hop headers. The sender can name any header in `Connection` to have it dropped: this server's own
+/// headers are added afterwards.
 pub fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let listed = headers.get_all(header::CONNECTION).iter();
     let listed: Vec<HeaderName> = listed

@@ -1,5 +1,5 @@
-//! Handshakes: how a connection of HTTP goes on as something else, with clients ([`websocket`],
-//! [`protocol_version`]) and with backends ([`backend`]).
+//! Upgrade handshakes of HTTP connections, with clients ([`websocket`], [`protocol_version`]) and with backends
+//! ([`backend`]).
 
 pub mod backend;
 mod body;
@@ -12,30 +12,29 @@ pub use rewound::Rewound;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
-/// `Upgrade` for SPDY.
+/// Value of `Upgrade` for SPDY.
 pub const SPDY_31: &str = "SPDY/3.1";
-/// The versions of what is spoken over SPDY: those that a client knows, and the one that is chosen.
+/// Header of protocol versions over SPDY: those of the client, and the chosen one.
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
-/// The versions that would have been accepted.
+/// Header of the versions that would have been accepted.
 pub const ACCEPTED_VERSIONS: HeaderName =
     HeaderName::from_static("x-accepted-stream-protocol-versions");
 
-/// An answer to a client who asked for an upgrade and does not get one. Boxed, so that a `Result` stays
-/// small where it is agreed to.
+/// Response to a refused upgrade request. Boxed, to keep `Result`s small.
 pub type Refusal = Box<Response<String>>;
 
-/// Whether a request asks for an upgrade, to whatever it may be.
+/// Whether a request asks for an upgrade of any kind.
 pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
     headers.get_all(header::CONNECTION).iter().any(|value| contains(value, "upgrade"))
 }
 
-/// Whether headers say that the connection goes on, or shall go on, as SPDY.
+/// Whether the headers of a request or response upgrade to SPDY.
 pub fn is_spdy(headers: &HeaderMap) -> bool {
     let says = |name, word| headers.get(name).is_some_and(|value| contains(value, word));
     says(header::CONNECTION, "upgrade") && says(header::UPGRADE, "spdy/3.1")
 }
 
-/// Chooses a version of what is spoken over SPDY: the first of the client's that the server knows.
+/// Chooses a protocol version over SPDY: the first of the client's that the server supports.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderValue};
@@ -91,7 +90,7 @@ pub fn protocol_version<'s>(headers: &HeaderMap, server: &[&'s str]) -> Result<&
     })
 }
 
-/// A refusal as Go's `http.Error` writes it.
+/// A refusal in the form of Go's `http.Error`.
 pub fn refuse(status: StatusCode, message: String) -> Refusal {
     let mut refusal = Box::new(Response::new(format!("{message}\n")));
     *refusal.status_mut() = status;
@@ -102,13 +101,13 @@ pub fn refuse(status: StatusCode, message: String) -> Refusal {
     refusal
 }
 
-/// Whether a header has a word somewhere, as the reference looks for it.
+/// Whether a header contains a word, as the reference checks.
 fn contains(value: &HeaderValue, word: &str) -> bool {
     let value = value.as_bytes().to_ascii_lowercase();
     value.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
-/// The values of a header that lists them, of its first line alone: the reference looks at no other.
+/// Values of a comma-separated header; of its first line only, like the reference.
 fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(',').map(str::trim).filter(|value| !value.is_empty())

@@ -1,4 +1,4 @@
-//! A connection of which something was read ahead.
+//! A connection of which bytes were read ahead.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection that begins with what was read of it before.
+/// A connection that begins with the bytes read ahead.
 #[derive(Debug)]
 pub struct Rewound<IO> {
     ahead: Bytes,

@@ -1,4 +1,4 @@
-//! The handshake of WebSockets, as a server.
+//! WebSocket handshake, as a server.
 
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
@@ -12,9 +12,9 @@ use super::{Refusal, is_upgrade_request, listed, refuse};
 use crate::channel::{Protocol, V5};
 use crate::tunnel;
 
-/// The only version there is.
+/// The only WebSocket version.
 const VERSION: &str = "13";
-/// What a server adds to the client's key, by the RFC.
+/// Suffix that a server appends to the client's key (RFC 6455).
 const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Whether a request asks for a WebSocket.
@@ -22,23 +22,24 @@ pub fn is_request(headers: &HeaderMap) -> bool {
     text(headers, UPGRADE).eq_ignore_ascii_case("websocket") && is_upgrade_request(headers)
 }
 
-/// Whether a request asks for a WebSocket that the API server translates for the kubelet.
+/// Whether a request asks for a WebSocket that the API server translates for the kubelet (upstream:
+/// IsWebSocketRequestWithStreamCloseProtocol).
 pub fn is_stream_close_request(headers: &HeaderMap) -> bool {
     is_request(headers) && protocols(headers).any(|protocol| protocol == V5.name)
 }
 
-/// Whether a request asks for a tunnel for SPDY.
+/// Whether a request asks for a SPDY tunnel (upstream: IsWebSocketRequestWithTunnelingProtocol).
 pub fn is_tunneling_request(headers: &HeaderMap) -> bool {
     is_request(headers) && protocols(headers).any(|name| tunnel::spdy_protocol(name).is_some())
 }
 
-/// The subprotocols that a client knows, those it likes best first.
+/// Subprotocols of the client, in order of preference.
 pub fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     listed(headers, SEC_WEBSOCKET_PROTOCOL)
 }
 
-/// Accepts a WebSocket with channels: the answer's head, with code 101, and the subprotocol, the
-/// first of the client's that the server knows. Or a refusal.
+/// Accepts a WebSocket with channels: the head of the 101 response, and the subprotocol, the first of the client's that
+/// the server supports. Or a refusal.
 pub fn accept(
     method: &Method,
     headers: &HeaderMap,
@@ -50,12 +51,12 @@ pub fn accept(
         Some(_) => protocols(headers).find_map(known),
         None => known(""),
     };
-    // The reference says no more than that.
+    // The reference's refusal has no text.
     let protocol = protocol.ok_or_else(|| plain(StatusCode::FORBIDDEN, ""))?;
     Ok((answer(headers, protocol.name), protocol))
 }
 
-/// What every WebSocket needs. The words are those of the library that the reference uses here.
+/// Checks the headers that every WebSocket needs. The texts are those of the library that the reference uses here.
 fn check(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     if method != Method::GET {
         return Err(plain(StatusCode::METHOD_NOT_ALLOWED, "bad method"));
@@ -75,8 +76,8 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Accepts a WebSocket for a tunnel, with the one subprotocol that there can be, if the client knows
-/// it. The reference uses another library here, which is stricter and says less.
+/// Accepts a WebSocket for a tunnel, with the given subprotocol if the client supports it. The reference uses another
+/// library here, which is stricter and has shorter messages.
 pub(crate) fn accept_tunnel(
     method: &Method,
     headers: &HeaderMap,
@@ -105,7 +106,7 @@ pub(crate) fn accept_tunnel(
     Err(refusal)
 }
 
-/// The head of an answer that accepts.
+/// Head of an accepting response.
 fn answer(headers: &HeaderMap, protocol: &str) -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -121,7 +122,7 @@ fn answer(headers: &HeaderMap, protocol: &str) -> Response<()> {
     response
 }
 
-/// What proves that a server has read a client's key.
+/// Value of `Sec-WebSocket-Accept` for a client's key.
 ///
 /// ```
 /// // The example of RFC 6455.
@@ -134,7 +135,7 @@ pub fn accept_key(key: &str) -> String {
     base64::encode(hash.as_ref()).into()
 }
 
-/// A refusal whose body is nothing but a text, and which ends the connection.
+/// A refusal with a plain text body, which closes the connection.
 fn plain(status: StatusCode, message: &str) -> Refusal {
     let mut refusal = Box::new(Response::new(message.to_owned()));
     *refusal.status_mut() = status;

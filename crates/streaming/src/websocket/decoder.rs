@@ -1,26 +1,25 @@
-//! Messages out of bytes, however those arrive.
+//! Decoder of WebSocket frames from bytes in arbitrary pieces.
 
 use super::frame::{CloseCode, MAX_CONTROL, Opcode, Role, Violation, unmask};
 
-/// The largest message. Its data are handed on in pieces, so that it costs no memory; it is what the
-/// reference reads.
+/// Maximum message size, the reference's. Data are returned in pieces, so that a message costs no memory.
 pub const MAX_MESSAGE: u64 = 32 << 20;
 
-/// What a peer says.
+/// A received event.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A piece of a message, and whether it ends with it. Messages are not collected.
+    /// A piece of a message; `last` marks its end. Messages are not buffered.
     #[allow(missing_docs)]
     Data { text: bool, bytes: &'a [u8], last: bool },
-    /// Asks for a pong with the same payload.
+    /// A ping, to be answered with a pong of the same payload.
     Ping(Vec<u8>),
-    /// Answers a ping.
+    /// Reply to a ping.
     Pong,
-    /// Closes the connection.
+    /// A close frame.
     Close(CloseCode),
 }
 
-/// Reads frames. It does no I/O, and holds no data but those of a ping; masks are undone in place.
+/// Decoder of frames. Does no I/O and buffers only control frames; masks are removed in place.
 ///
 /// ```
 /// use kevel_streaming::websocket::{Decoder, Event, Role};
@@ -36,12 +35,12 @@ pub struct Decoder {
     head: [u8; MAX_HEAD],
     filled: usize,
     frame: Option<Frame>,
-    /// The message that is not at its end: whether it is a text, and its length so far.
+    /// The unfinished message: whether it is text, and its length so far.
     message: Option<(bool, u64)>,
     control: Vec<u8>,
 }
 
-/// The longest beginning of a frame: two bytes, a length of eight, a mask.
+/// Maximum length of a frame's head: two bytes, a length of eight, a mask.
 const MAX_HEAD: usize = 14;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +53,13 @@ struct Frame {
 }
 
 impl Decoder {
-    /// Reads what the other side sends.
+    /// A decoder for the given own role.
     pub fn new(role: Role) -> Self {
         let head = [0; MAX_HEAD];
         Decoder { role, head, filled: 0, frame: None, message: None, control: Vec::new() }
     }
 
-    /// The next event, and the rest of the input; nothing if that ends before. After a violation
-    /// there is no way to go on.
+    /// The next event; advances the input. `None` if the input ends before. A violation is final.
     pub fn next<'a>(&mut self, input: &mut &'a mut [u8]) -> Result<Option<Event<'a>>, Violation> {
         loop {
             let Some(frame) = &mut self.frame else {
@@ -88,7 +86,7 @@ impl Decoder {
                 if last {
                     self.message = None;
                 }
-                // An empty frame in the middle of a message says nothing.
+                // An empty frame in the middle of a message has no content.
                 if part.is_empty() && !last {
                     continue;
                 }
@@ -102,7 +100,7 @@ impl Decoder {
         }
     }
 
-    /// Reads the beginning of a frame; whether it is all there.
+    /// Reads the head of a frame. Returns whether it is complete.
     fn fill_head(&mut self, input: &mut &mut [u8]) -> Result<bool, Violation> {
         loop {
             let needed = self.needed();
@@ -166,7 +164,7 @@ impl Decoder {
         Ok(Frame { opcode, last, mask, length, read: 0 })
     }
 
-    /// Begins a message or goes on with one.
+    /// Starts or continues a message.
     fn count(&mut self, opcode: Opcode, length: u64) -> Result<(), Violation> {
         let (text, before) = match (opcode, self.message) {
             (Opcode::Continuation, Some(message)) => message,
@@ -214,7 +212,7 @@ fn violation(what: &'static str) -> Violation {
     Violation { code: CloseCode::PROTOCOL_ERROR, what }
 }
 
-/// Takes what is there, `count` bytes at most.
+/// Takes up to `count` bytes of the input.
 fn take<'a>(input: &mut &'a mut [u8], count: usize) -> &'a mut [u8] {
     let count = count.min(input.len());
     let (taken, rest) = std::mem::take(input).split_at_mut(count);

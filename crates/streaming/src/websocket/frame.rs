@@ -1,11 +1,11 @@
-//! Frames, as bytes.
+//! WebSocket frames.
 
 use bytes::BytesMut;
 
-/// The most that a ping, a pong or a close frame may carry.
+/// Maximum payload of a ping, pong or close frame.
 pub const MAX_CONTROL: usize = 125;
 
-/// The kinds of frames.
+/// Types of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -29,7 +29,7 @@ impl Opcode {
     }
 }
 
-/// Who one is: what clients send is masked, what servers send is not.
+/// Role of an endpoint: clients mask their frames, servers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Role {
@@ -37,18 +37,18 @@ pub enum Role {
     Client,
 }
 
-/// Why a connection is closed.
+/// Close code of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseCode(pub u16);
 
 impl CloseCode {
-    /// It has served its purpose.
+    /// Normal closure.
     pub const NORMAL: CloseCode = CloseCode(1000);
-    /// The peer broke the rules.
+    /// The peer violated the protocol.
     pub const PROTOCOL_ERROR: CloseCode = CloseCode(1002);
-    /// A close frame did not say why. Never sent.
+    /// A close frame had no code. Never sent.
     pub const NO_STATUS: CloseCode = CloseCode(1005);
-    /// The reason is not UTF-8.
+    /// The close reason is not UTF-8.
     pub const INVALID_DATA: CloseCode = CloseCode(1007);
     /// A message is too large.
     pub const TOO_BIG: CloseCode = CloseCode(1009);
@@ -59,18 +59,18 @@ impl CloseCode {
     }
 }
 
-/// What a peer did that it may not, and the code that the connection is closed with.
+/// Violation of the protocol by the peer, with the close code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("WebSocket {what}")]
 pub struct Violation {
-    /// What the peer is told.
+    /// Close code sent to the peer.
     pub code: CloseCode,
-    /// What it did, for people.
+    /// Description.
     pub what: &'static str,
 }
 
-/// Appends a frame that is a whole message, of two parts, as a server sends it. The first part is for
-/// those who put something before what they have.
+/// Appends a frame that is a whole message, of two parts, as a server sends it. The first part is a prefix of the
+/// payload, such as a channel number.
 ///
 /// ```
 /// use kevel_streaming::websocket::{Opcode, write_frame};
@@ -84,7 +84,7 @@ pub fn write_frame(opcode: Opcode, before: &[u8], payload: &[u8], out: &mut Byte
     out.extend_from_slice(payload);
 }
 
-/// The same as a client sends it.
+/// Appends a masked frame, as a client sends it.
 pub(super) fn write_masked(
     opcode: Opcode,
     mask: [u8; 4],
@@ -117,10 +117,10 @@ fn write_head(opcode: Opcode, length: usize, masked: u8, out: &mut BytesMut) {
     }
 }
 
-/// Applies or undoes a mask on a part of a payload, which begins at `offset` in it.
+/// Applies or removes a mask on a part of a payload that begins at `offset`.
 pub(super) fn unmask(part: &mut [u8], mut mask: [u8; 4], offset: usize) {
     mask.rotate_left(offset % 4);
-    // Eight bytes at a time: this is all that is done to most of what is copied.
+    // Eight bytes at a time: for most copied data this is the only work.
     let [a, b, c, d] = mask;
     let word = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
     let (words, rest) = part.as_chunks_mut::<8>();

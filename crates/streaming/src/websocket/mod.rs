@@ -1,4 +1,4 @@
-//! WebSockets (RFC 6455): frames, connections, and bytes inside of messages. The handshake is in
+//! WebSockets (RFC 6455): frames, connections, and byte tunnels in messages. The handshake is in
 //! [`crate::upgrade::websocket`].
 
 mod decoder;

@@ -1,4 +1,4 @@
-//! A connection that speaks WebSocket.
+//! A WebSocket connection.
 
 use std::io;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use super::decoder::{Decoder, Event};
 use super::frame::{CloseCode, Opcode, Role, Violation, write_frame, write_masked};
 use crate::chunk::{CHUNK, poll_chunk};
 
-/// What may wait to be sent, but for one more message.
+/// Maximum bytes that wait to be sent, plus one message.
 const MAX_OUT: usize = 64 << 10;
-/// What may wait of pongs, but for those to one more read: from here on nothing is read. Messages do not
-/// count, or two sides that have much to say would wait for each other.
+/// Maximum bytes of waiting pongs, plus those for one more read: with more nothing is read. Messages do not count, or
+/// two sides that both send much could block each other.
 const MAX_PONGS: usize = 16 << 10;
 
-/// A connection on which messages come and go. Pings are answered; closing is up to its holder.
+/// A WebSocket connection. Answers pings; its holder closes it.
 pub struct Socket<IO> {
     io: IO,
     role: Role,
@@ -25,25 +25,25 @@ pub struct Socket<IO> {
     out: BytesMut,
     /// Pongs, which are sent when there is room.
     pongs: BytesMut,
-    /// Something was written that may not be out.
+    /// Whether written data may need a flush.
     flush: bool,
     closed: bool,
     mask: u32,
 }
 
-/// How reading went.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// There may be more.
+    /// The connection continues.
     Some,
-    /// The peer has closed the connection, with this code.
+    /// The peer has sent a close frame with this code.
     Closed(CloseCode),
-    /// The peer has gone without a word.
+    /// The connection ended without a close frame.
     Gone,
 }
 
 impl<IO> Socket<IO> {
-    /// Goes on with a connection whose handshake is done.
+    /// Wraps a connection whose handshake is done.
     pub fn new(io: IO, role: Role) -> Self {
         Socket {
             io,
@@ -57,13 +57,12 @@ impl<IO> Socket<IO> {
         }
     }
 
-    /// Whether nothing should be sent before some is out.
+    /// Whether output has to be written before more is sent.
     pub fn is_full(&self) -> bool {
         self.out.len() >= MAX_OUT
     }
 
-    /// Sends a message, of two parts. [`Self::poll_flush`] gets it out. After closing it is thrown
-    /// away.
+    /// Queues a message of two parts. [`Self::poll_flush`] writes it. Dropped after closing.
     pub fn send(&mut self, opcode: Opcode, before: &[u8], payload: &[u8]) {
         if !self.closed {
             let mut out = std::mem::take(&mut self.out);
@@ -76,21 +75,20 @@ impl<IO> Socket<IO> {
         match self.role {
             Role::Server => write_frame(opcode, before, payload, out),
             Role::Client => {
-                // A mask keeps scripts in browsers from writing bytes of their choice; there are
-                // none here.
+                // Masks keep scripts in browsers from writing bytes of their choice; there are none here.
                 self.mask = self.mask.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
                 write_masked(opcode, self.mask.to_be_bytes(), before, payload, out);
             }
         }
     }
 
-    /// Sends bytes that need not be a frame, for tests.
+    /// Queues bytes that need not be a frame, for tests.
     #[cfg(feature = "testing")]
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Says that nothing more is sent, and why.
+    /// Queues a close frame.
     pub fn close(&mut self, code: CloseCode) {
         if self.closed {
             return;
@@ -103,7 +101,7 @@ impl<IO> Socket<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
-    /// Reads once, `limit` bytes at most, and shows what is in it. Of a violation the peer is told.
+    /// Reads once, at most `limit` bytes, and passes the data to `each`. On a violation a close frame is queued.
     pub fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -141,7 +139,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
         Poll::Ready(Ok(received))
     }
 
-    /// Gets out what was sent.
+    /// Writes queued frames.
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut io = Pin::new(&mut self.io);
         loop {
@@ -166,7 +164,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// Gets out what was sent, and ends the connection in this direction.
+    /// Writes queued frames, and shuts down the sending side.
     pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(context))?;
         Pin::new(&mut self.io).poll_shutdown(context)

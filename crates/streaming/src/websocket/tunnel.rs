@@ -1,4 +1,4 @@
-//! Bytes inside of binary messages.
+//! Byte stream in binary WebSocket messages.
 
 use std::io;
 use std::pin::Pin;
@@ -10,9 +10,8 @@ use super::frame::{CloseCode, Opcode, Violation};
 use super::socket::{Received, Socket};
 use crate::chunk::CHUNK;
 
-/// A connection of bytes, whose bytes go in a WebSocket's binary messages: where those begin and end
-/// means nothing. Shutting it down closes the WebSocket. One task reads and writes it, as reading may
-/// answer a ping.
+/// A byte stream in a WebSocket's binary messages, whose boundaries have no meaning. Shutting it down closes the
+/// WebSocket. One task must read and write it, as reading may send a pong.
 #[derive(Debug)]
 pub struct Tunnel<IO> {
     socket: Socket<IO>,
@@ -20,12 +19,12 @@ pub struct Tunnel<IO> {
 }
 
 impl<IO> Tunnel<IO> {
-    /// A tunnel inside of a WebSocket.
+    /// A tunnel in a WebSocket.
     pub fn new(socket: Socket<IO>) -> Self {
         Tunnel { socket, ended: false }
     }
 
-    /// What is wrong with how reading went, if anything is.
+    /// Error of a read, if it is one.
     fn judge(&mut self, received: Result<Received, Violation>) -> Option<String> {
         match received {
             Ok(Received::Some) => return None,
@@ -45,10 +44,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnel<IO> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        // Until there is something: a frame that is not data is none.
+        // Until there are data: control frames have none.
         while !this.ended && buffer.filled().len() == before && buffer.remaining() > 0 {
             let mut texts = false;
-            // What is in it is never more than what was read: it fits.
+            // Decoded data are never longer than the bytes read: they fit.
             let received =
                 this.socket.poll_receive(context, buffer.remaining(), |text, bytes, _| {
                     texts |= text;
@@ -63,7 +62,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnel<IO> {
             if wrong.is_some() {
                 this.socket.close(CloseCode::NORMAL);
             }
-            // Pongs, or the reason why it ends. What does not go out now does with what is written.
+            // Pongs, or the close frame. Bytes that are not written now are written with later data.
             let _ = this.socket.poll_flush(context)?;
             if let Some(wrong) = wrong {
                 return Poll::Ready(Err(io::Error::other(wrong)));
@@ -88,7 +87,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tunnel<IO> {
         }
         let count = bytes.len().min(CHUNK);
         socket.send(Opcode::Binary, &[], &bytes[..count]);
-        // What does not go out now goes out later.
+        // Bytes that are not written now are written later.
         let _ = socket.poll_flush(context)?;
         Poll::Ready(Ok(count))
     }

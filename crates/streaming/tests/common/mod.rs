@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 #![allow(clippy::unwrap_used, dead_code)]
 
@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How long anything may take that should be there soon.
+/// Time limit of anything that should happen soon.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// Waits for something that should be there soon.
+/// Waits for a future, with a time limit.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(SOON, future).await {
         Ok(done) => done,
@@ -26,7 +26,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Waits until something is so.
+/// Waits for a condition, with a time limit.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     soon(what, async {
         while !condition() {
@@ -44,12 +44,12 @@ pub async fn sockets() -> (TcpStream, TcpStream) {
     (near.unwrap(), far.unwrap().0)
 }
 
-/// How many tasks there are.
+/// Number of alive tasks.
 pub fn tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Numbers that look random, the same each time.
+/// Deterministic pseudo-random numbers.
 pub struct Random(pub u64);
 
 impl Random {
@@ -75,25 +75,25 @@ pub fn unhex(text: &str) -> Vec<u8> {
     text.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// What the stand-in's `hash` prints.
+/// Output of the stand-in's `hash`.
 pub fn hash(bytes: &[u8]) -> String {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{} {:016x}", bytes.len(), bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// What the stand-in's `yes` prints.
+/// Output of the stand-in's `yes`.
 pub fn pattern(count: u64) -> Vec<u8> {
     (0..count).map(|place| (place ^ place >> 8 ^ place >> 16) as u8).collect()
 }
 
-/// A command on a stand-in, for a client that speaks v5, with the API server's part in between.
+/// A command on a stand-in, for a v5 client, with the translator in between.
 pub struct Session {
     pub kubelet: Kubelet,
     pub client: WebSocketCommand<Rewound<TcpStream>>,
     pub translation: JoinHandle<Translated>,
 }
 
-/// Begins one. The command is a query: `command=echo&command=hello`.
+/// Starts a session. The command is a query: `command=echo&command=hello`.
 pub async fn session(command: &str, options: Options, rate: Option<Rate>) -> Session {
     let kubelet = Kubelet::start().await.unwrap();
     let address = kubelet.address;
@@ -102,7 +102,7 @@ pub async fn session(command: &str, options: Options, rate: Option<Rate>) -> Ses
     Session { kubelet, client, translation }
 }
 
-/// The same with any kubelet and path.
+/// Starts a client and the translator for any kubelet and path.
 pub async fn translated(
     kubelet: &str,
     path: &str,
@@ -134,7 +134,7 @@ pub async fn translated(
     (WebSocketCommand::new(socket, V5), translation)
 }
 
-/// Reads a request for a WebSocket and agrees to it, as an API server does.
+/// Accepts a WebSocket request, as an API server does.
 async fn accept(mut io: TcpStream) -> TcpStream {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
