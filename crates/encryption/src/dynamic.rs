@@ -1,4 +1,4 @@
-//! The transformers of a configuration file, and those that it has after it changed.
+//! Transformers of a configuration file, replaced when it changes (upstream: DynamicEncryptionConfigContent).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,11 @@ use crate::encrypted::Encrypted;
 use crate::metrics::EncryptionMetrics;
 use crate::resources::{Options, Transformers};
 
-/// How long new plug-ins have at least to be well.
+/// Minimum time for new plug-ins to become healthy.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often they are asked meanwhile.
+/// Interval of health checks meanwhile.
 const POLL: Duration = Duration::from_millis(100);
-/// The longest pause before a file that was wrong is tried again without having changed: a plug-in may
-/// be well by then.
+/// Maximum pause before an invalid file is tried again without a change: a plug-in may be healthy by then.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// The transformers in force.
@@ -33,13 +32,13 @@ pub struct DynamicTransformers {
     options: Options,
     metrics: Arc<EncryptionMetrics>,
     reloads: Reloads,
-    /// The hash of the text in force.
+    /// Hash of the configuration text in force.
     hash: Mutex<String>,
 }
 
 impl DynamicTransformers {
-    /// Reads the file, in the reference's words if it is wrong, and asks its plug-ins once. `reload`:
-    /// somebody will [follow](Self::follow) it.
+    /// Loads the file, with the reference's error messages, and calls its plug-ins once. `reload`: the caller will run
+    /// [follow](Self::follow).
     pub async fn load(
         path: &Path,
         reload: bool,
@@ -63,36 +62,35 @@ impl DynamicTransformers {
         })
     }
 
-    /// An engine whose values these encrypt.
+    /// An engine whose values are encrypted by these transformers.
     pub fn engine(&self, engine: Arc<dyn Engine>) -> Encrypted {
         Encrypted::new(engine, self.current.clone(), self.metrics.clone())
     }
 
-    /// Whether there is anything to [check](Self::check), now or later.
+    /// Whether there is a health check, now or later.
     pub fn has_check(&self) -> bool {
         self.reload || self.current.load().has_plugins()
     }
 
-    /// How many plug-ins have a [check](Self::check_one) of their own. Plug-ins of v2 share one, and so do all where
-    /// the file is read again.
+    /// Number of plug-ins with a [check](Self::check_one) of their own; `None` if all share one, which is so for v2
+    /// plug-ins and for a reloaded file.
     pub fn checks_apart(&self) -> Option<usize> {
         if self.reload { None } else { self.current.load().checks_apart() }
     }
 
-    /// Whether one plug-in is well (`kms-provider-N`).
+    /// Health of one plug-in (`kms-provider-N`).
     pub async fn check_one(&self, index: usize) -> Result<(), String> {
         let current = self.current.load_full();
         current.check_one(index).await
     }
 
-    /// Whether all plug-ins are well (`kms-providers`).
+    /// Health of all plug-ins (`kms-providers`).
     pub async fn check(&self) -> Result<(), String> {
         let current = self.current.load_full();
         current.check().await
     }
 
-    /// Follows the file, for ever. What is wrong with a new text is said, and changes
-    /// nothing.
+    /// Reloads the file whenever it changes; never returns. An invalid file is logged and changes nothing.
     pub async fn follow(self: Arc<Self>) {
         let mut failures: u32 = 0;
         let mut tried: Option<(String, Instant)> = None;
@@ -104,7 +102,7 @@ impl DynamicTransformers {
                 continue;
             }
             let seen = hash.unwrap_or_default();
-            // The same mistake is not told all the time.
+            // The same error is not repeated all the time.
             let pause =
                 (self.options.timing.look * 2_u32.saturating_pow(failures)).min(LONGEST_RETRY);
             if tried.as_ref().is_some_and(|(text, at)| *text == seen && at.elapsed() < pause) {
@@ -126,7 +124,7 @@ impl DynamicTransformers {
         }
     }
 
-    /// Takes up what the file says now.
+    /// Loads the present file and puts it into force.
     async fn change(&self) -> Result<(), String> {
         let loaded = EncryptionConfiguration::load(&self.path, true)?;
         let transformers = Transformers::new(&loaded.configuration, &self.options, &self.metrics)?;
@@ -140,7 +138,7 @@ impl DynamicTransformers {
     }
 }
 
-/// Waits until all plug-ins are well.
+/// Waits until all plug-ins are healthy.
 async fn healthy(transformers: &Transformers) -> Result<(), String> {
     let mut said = String::new();
     let waiting = async {

@@ -1,4 +1,4 @@
-//! An engine whose values are encrypted.
+//! Storage engine with encrypted values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,14 @@ use crate::metrics::EncryptionMetrics;
 use crate::resources::Transformers;
 use crate::transformer::{Context, TransformError, Transformed, identity};
 
-/// How long a watch waits for a plug-in. All resources share one watch, so that this holds up all of
-/// them; a resource whose values take longer is loaded again, beside the watch.
+/// Time that a watch waits for a plug-in. All resources share one watch, so waiting delays all of them; a resource
+/// whose values take longer is loaded again, beside the watch.
 const WATCH_PATIENCE: Duration = Duration::from_millis(250);
-/// For how long it does not wait at all after one has not answered.
+/// Time after an unanswered call during which the watch does not wait for plug-ins at all.
 const IMPATIENCE: Duration = Duration::from_secs(10);
 
-/// An engine around another: values are encrypted on their way in, and decrypted on their way out.
+/// An engine around another: encrypts values that are written, and decrypts those that are read (upstream:
+/// value.Transformer in etcd3's store).
 #[derive(Clone)]
 pub struct Encrypted {
     engine: Arc<dyn Engine>,
@@ -37,7 +38,7 @@ impl std::fmt::Debug for Encrypted {
 }
 
 impl Encrypted {
-    /// An engine whose values are encrypted with what the transformers are at that moment.
+    /// An engine that uses the present transformers of each moment.
     pub fn new(
         engine: Arc<dyn Engine>,
         transformers: Arc<ArcSwap<Transformers>>,
@@ -61,7 +62,7 @@ impl Encrypted {
     }
 
     async fn open(&self, key: &[u8], stored: &Bytes) -> Result<Transformed, TransformError> {
-        // A whole one: what is swapped meanwhile is for those who come later.
+        // A whole set: a later swap affects later calls only.
         let transformers = self.transformers.load_full();
         let Some((resource, providers)) = transformers.of(key) else {
             identity(stored)?;
@@ -72,7 +73,7 @@ impl Encrypted {
         providers.from_storage(stored, context).await
     }
 
-    /// Decrypts an entry, or says why it cannot be read.
+    /// Decrypts an entry; the error says why it cannot be read.
     async fn open_entry(&self, entry: &mut Entry) -> Result<(), Error> {
         let (key, revision) = (&entry.key, entry.mod_revision);
         match self.open(key, &entry.value).await {
@@ -88,7 +89,7 @@ impl Encrypted {
         Ok(())
     }
 
-    /// What a write says, with what is there in plain.
+    /// Result of a write, with the entry of a conflict decrypted.
     async fn written(&self, written: Result<Revision>) -> Result<Revision> {
         let error = match written {
             Err(error) => error,
@@ -135,7 +136,7 @@ impl Engine for Encrypted {
                 match self.open_entry(&mut entry).await {
                     Ok(()) => entries.push(entry),
                     Err(Error::Damaged(damaged)) => found.damaged.push(*damaged),
-                    // A page without what cannot be read now would say that it is not there.
+                    // A page without a temporarily unreadable value would claim that it does not exist.
                     Err(error) => return Err(error),
                 }
             }
@@ -182,7 +183,7 @@ impl Engine for Encrypted {
             }
             let found = self.engine.get(key, None).await?;
             let Some(entry) = found.entry else { return Ok(false) };
-            // What cannot be read is nothing that a write may be compared with.
+            // An unreadable value is not compared with a write.
             let opened = self.open(key, &entry.value).await;
             Ok(opened.is_ok_and(|opened| opened.stale))
         })
@@ -228,15 +229,15 @@ impl Engine for Encrypted {
     }
 }
 
-/// A watch whose values are decrypted.
+/// A watch with decrypted values.
 struct Source {
     engine: Encrypted,
     watch: Watch,
-    /// What was heard and is not handed on yet: who waits may stop waiting at any moment.
+    /// Response that was received and not yet returned: the caller may drop `next` at any moment.
     heard: Option<WatchResponse>,
-    /// How many events of it are decrypted.
+    /// Number of its events that are decrypted.
     opened: usize,
-    /// Until when plug-ins are not waited for.
+    /// Time until which plug-ins are not waited for.
     impatient: Option<Instant>,
 }
 
@@ -257,7 +258,7 @@ impl WatchSource for Source {
                 }
                 self.opened += 1;
             }
-            // It has just been put there.
+            // Set above.
             self.heard.take().ok_or_else(|| Error::Unavailable("nothing was heard".to_owned()))
         })
     }
@@ -267,8 +268,8 @@ impl WatchSource for Source {
     }
 }
 
-/// Decrypts the values of an event. `false`: a plug-in was waited for in vain. What was before stays
-/// encrypted where it cannot be read: nobody should have to wait for the past.
+/// Decrypts the values of an event. `false`: a plug-in did not answer in time. The previous value stays encrypted if it
+/// cannot be decrypted at once: it is not worth waiting for.
 async fn open_event(engine: &Encrypted, event: &mut Event, deadline: Instant) -> bool {
     let mut answered = true;
     if let Some(entry) = &mut event.current {

@@ -1,16 +1,15 @@
-//! Encryption at rest, as the reference does it: on etcd, either server reads what the other wrote.
+//! Encryption at rest, compatible with the reference's: on etcd, either server reads the other's values.
 //!
 //! ```text
 //! EncryptionConfiguration ── read, checked ──▶ Transformers (swapped whole when the file changes)
-//! engine ─▶ Encrypted ─▶ everybody else        key ─▶ resource ─▶ Providers: the first writes, all read
+//! engine ─▶ Encrypted ─▶ caches, decoders      key ─▶ resource ─▶ Providers: the first encrypts, all decrypt
 //! ```
 //!
-//! [`Encrypted`] is an engine around an engine: values are encrypted on their way in and decrypted on
-//! their way out, so that caches and decoders see plain ones and know nothing of it. A server that
-//! encrypts nothing has no such engine, and pays nothing.
+//! [`Encrypted`] is an engine around an engine: it encrypts on writes and decrypts on reads, so that caches and
+//! decoders see plain values. A server without encryption has no such engine, and no overhead.
 //!
-//! A value begins with what it was encrypted by (`k8s:enc:aesgcm:v1:KEY:`), and its whole key is bound
-//! to it where the cipher can do that: who copies a value to another key makes it unreadable.
+//! A value begins with its provider's prefix (`k8s:enc:aesgcm:v1:KEY:`), and its storage key is authenticated with it
+//! if the cipher supports that: a value that is copied to another storage key cannot be decrypted.
 
 pub mod config;
 mod dynamic;

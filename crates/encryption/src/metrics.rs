@@ -1,4 +1,4 @@
-//! What is counted of encryption, by the reference's names.
+//! Metrics of encryption, with the reference's names.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use kevel_server::metrics::{Counter, Description, Family, FloatGauge, Gauge, His
 
 use crate::transformer::TransformError;
 
-/// How many key IDs are told apart; the oldest are forgotten.
+/// Maximum number of key IDs in labels; the least recently used is removed.
 const KEY_IDS: usize = 100;
 
 const TRANSFORMATION_SECONDS: &[f64] = &exponential::<25>(5e-6);
@@ -29,7 +29,7 @@ const fn exponential<const N: usize>(first: f64) -> [f64; N] {
     bounds
 }
 
-/// The metrics of encryption.
+/// Metrics of encryption.
 #[derive(Debug)]
 pub struct EncryptionMetrics {
     clock: Clock,
@@ -38,7 +38,7 @@ pub struct EncryptionMetrics {
     cache_misses: Arc<Family<Counter>>,
     dek_cache_fill: Arc<Family<FloatGauge>>,
     inter_arrival: Arc<Family<Histogram>>,
-    /// When the last value came, by what was done with it.
+    /// Time of the last value, by transformation type.
     arrivals: Mutex<HashMap<&'static str, Instant>>,
     generation: Arc<Family<Histogram>>,
     generation_failures: Arc<Family<Counter>>,
@@ -52,15 +52,15 @@ pub struct EncryptionMetrics {
     plugin_latency: Arc<Family<Histogram>>,
 }
 
-/// The labels of key IDs, oldest first.
+/// Labels of key IDs, the least recently used first.
 #[derive(Debug, Default)]
 struct KeyIds(Mutex<VecDeque<Vec<String>>>);
 
 impl KeyIds {
-    /// Notes that labels are used; returns those that are forgotten for it.
+    /// Records a use of labels; returns the labels that are removed for it.
     fn note(&self, labels: &[&str]) -> Option<Vec<String>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Almost always the one of the last time.
+        // Almost always the last one.
         if let Some(place) = known.iter().rposition(|known| known == labels) {
             let found = known.remove(place)?;
             known.push_back(found);
@@ -72,7 +72,7 @@ impl KeyIds {
 }
 
 impl EncryptionMetrics {
-    /// The metrics of a server.
+    /// Registers the metrics.
     pub fn new(metrics: &Metrics) -> Self {
         const USE: &[&str] =
             &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
@@ -83,7 +83,7 @@ impl EncryptionMetrics {
             &[],
         ));
         cache_misses.with(&[]);
-        // Dashboards find it at zero where there is no KMS v1.
+        // Dashboards expect it at zero without KMS v1.
         let dek_cache_fill = metrics.family(
             describe(
                 "apiserver_envelope_encryption_dek_cache_fill_percent",
@@ -205,7 +205,7 @@ impl EncryptionMetrics {
         }
     }
 
-    /// A value came that a plug-in of v1 has the key of.
+    /// Counts a transformation with a v1 plug-in.
     pub(crate) fn arrived(&self, what: &'static str) {
         let now = monotonic_now();
         let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +213,7 @@ impl EncryptionMetrics {
         self.inter_arrival.with(&[what]).observe((now - last).as_secs_f64());
     }
 
-    /// So many of the keys that may be kept are (v1).
+    /// Sets the fill ratio of the key cache (v1).
     pub(crate) fn dek_cache_filled(&self, count: usize, size: usize) {
         self.dek_cache_fill.with(&[]).set(count as f64 / size as f64);
     }
@@ -233,7 +233,7 @@ impl EncryptionMetrics {
         self.dek_sources.with(&[provider]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// A value was encrypted or decrypted with a key.
+    /// Counts a transformation with a key ID.
     pub(crate) fn used_key(&self, what: &str, provider: &str, key_id: &str, server: &str) {
         let labels = [what, provider, key_id, server];
         if let Some(old) = self.key_ids.note(&labels) {
@@ -245,7 +245,7 @@ impl EncryptionMetrics {
         self.key_id_last.with(&labels).set(Time::now(&self.clock).seconds);
     }
 
-    /// A plug-in told its key.
+    /// Records a key ID of a plug-in's status.
     pub(crate) fn told_key(&self, provider: &str, key_id: &str, server: &str) {
         let labels = [provider, key_id, server];
         if let Some(old) = self.status_key_ids.note(&labels) {

@@ -1,4 +1,4 @@
-//! Which values are encrypted with what: by their keys, which say their resource.
+//! Providers of values, by the resource of their storage keys.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -16,40 +16,40 @@ use crate::kms::{Kms, Plugin, Timing, timeout_of, v1};
 use crate::metrics::EncryptionMetrics;
 use crate::transformer::{Provider, Providers};
 
-/// Where the objects of a built-in kind are stored.
+/// Storage prefix of a built-in kind.
 #[derive(Clone, Debug)]
 pub struct Location {
     /// `/registry/secrets/`
     pub prefix: String,
-    /// The group; empty for the core.
+    /// API group; empty for the core.
     pub group: &'static str,
-    /// The plural.
+    /// Plural name.
     pub resource: &'static str,
 }
 
-/// What the configuration does not say.
+/// Settings that are not in the configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What all keys begin with: `/registry/`.
+    /// Prefix of all storage keys: `/registry/`.
     pub root: String,
-    /// Where built-in kinds are stored. What is in a folder with a dot in its name is of an extension:
+    /// Prefixes of built-in kinds. Keys below a folder with a dot in its name are custom resources:
     /// `/registry/GROUP/RESOURCE/`.
     pub locations: Vec<Location>,
-    /// Whether plug-ins of v1 are allowed (`--feature-gates=KMSv1`).
+    /// Whether v1 plug-ins are allowed (`--feature-gates=KMSv1`).
     pub kms_v1: bool,
     /// The server's ID, for metrics.
     pub server_id: String,
-    /// How often plug-ins and the file are looked at.
+    /// Intervals of checks of plug-ins and the file.
     pub timing: Timing,
-    /// Time of the server, by which keys expire.
+    /// Clock of the server, by which keys expire.
     pub clock: Clock,
 }
 
-/// The transformers of a configuration.
+/// Transformers of a configuration.
 #[derive(Debug)]
 pub struct Transformers {
     rules: HashMap<GroupResource, Arc<Providers>>,
-    /// By prefix. Those without providers are there, too: no extension may be taken for them.
+    /// By prefix. Built-in kinds without providers are included: no custom resource may be taken for them.
     built_in: BTreeMap<String, (String, Option<Arc<Providers>>)>,
     root: String,
     plugins: Vec<Kms>,
@@ -58,12 +58,12 @@ pub struct Transformers {
 
 const KMS_V1_IS_OFF: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
      instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
-/// The same without the way out, where somebody has taken it.
+/// Log message if the feature gate allows KMS v1.
 const KMS_V1_IS_DEPRECATED: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use \
      KMSv2 instead.";
 
 impl Transformers {
-    /// The transformers of a configuration that has been checked. Plug-ins are not asked yet.
+    /// Transformers of a validated configuration. Plug-ins are not called yet.
     pub fn new(
         config: &EncryptionConfiguration,
         options: &Options,
@@ -98,7 +98,7 @@ impl Transformers {
                 (_, false) => return Err(KMS_V1_IS_OFF.to_owned()),
                 (_, true) => {
                     tracing::info!("{KMS_V1_IS_DEPRECATED}");
-                    // Its health is two calls, one after the other.
+                    // Its health check makes two calls, one after the other.
                     grace_period += 4 * timeout_of(config);
                     Kms::V1(Arc::new(v1::Plugin::new(config, timing, metrics)?))
                 }
@@ -139,15 +139,15 @@ impl Transformers {
         Ok(transformers)
     }
 
-    /// The most specific rule about a resource.
+    /// The most specific rule for a resource.
     fn rule(&self, resource: GroupResource) -> Option<&Arc<Providers>> {
         let group = GroupResource::new(resource.group.clone(), "*");
         let all = GroupResource::from_static("*", "*");
         [resource, group, all].iter().find_map(|rule| self.rules.get(rule))
     }
 
-    /// What the value of a key is encrypted with, and what resource it is; `None` for what is not
-    /// encrypted: other resources, and what the server keeps for itself.
+    /// Resource and providers of a storage key; `None` if its value is not encrypted: other resources, and the server's
+    /// bookkeeping.
     pub fn of(&self, key: &[u8]) -> Option<(Cow<'_, str>, &Providers)> {
         let key = std::str::from_utf8(key).ok()?;
         let nearest = self.built_in.range::<str, _>((Unbounded, Included(key))).next_back();
@@ -166,20 +166,20 @@ impl Transformers {
         Some((Cow::Owned(shown), self.rule(resource)?))
     }
 
-    /// Asks the plug-ins for their keys, and from then on for their status.
+    /// Calls the plug-ins for their keys, and starts polling their status.
     pub async fn start(&self) {
         for plugin in &self.plugins {
             plugin.start().await;
         }
     }
 
-    /// How many plug-ins there are, if each has a health check of its own: where one is of v1.
+    /// Number of plug-ins, if each has a health check of its own: if one of them is v1.
     pub(crate) fn checks_apart(&self) -> Option<usize> {
         let is_v1 = |plugin: &Kms| matches!(plugin, Kms::V1(_));
         self.plugins.iter().any(is_v1).then_some(self.plugins.len())
     }
 
-    /// Whether a plug-in is well.
+    /// Health of one plug-in.
     pub(crate) async fn check_one(&self, index: usize) -> Result<(), String> {
         match self.plugins.get(index) {
             Some(plugin) => plugin.check().await,
@@ -187,7 +187,7 @@ impl Transformers {
         }
     }
 
-    /// Whether all plug-ins are well.
+    /// Health of all plug-ins.
     pub async fn check(&self) -> Result<(), String> {
         let mut errors = Vec::new();
         for (index, plugin) in self.plugins.iter().enumerate() {
@@ -203,13 +203,13 @@ impl Transformers {
         !self.plugins.is_empty()
     }
 
-    /// How long all plug-ins together may take, and a bit more.
+    /// Sum of the plug-ins' timeouts, with a margin.
     pub(crate) fn grace_period(&self) -> Duration {
         self.grace_period
     }
 }
 
-/// A rule as the file has it.
+/// A rule in the notation of the file.
 fn shown(rule: &GroupResource) -> String {
     match (rule.group.as_str(), rule.resource.as_str()) {
         ("", "*") => "*.".to_owned(),

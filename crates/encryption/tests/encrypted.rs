@@ -1,4 +1,4 @@
-//! The engine: what is stored is encrypted, what is read is not, and only what it should be.
+//! Tests of the engine: stored values are encrypted, read values are not, and only configured resources are.
 
 #![allow(clippy::unwrap_used)]
 
@@ -63,7 +63,7 @@ impl Store {
         Store { raw, encrypted, transformers, metrics, all }
     }
 
-    /// Another configuration comes into force.
+    /// Puts another configuration into force.
     fn swap(&self, entries: &str) {
         self.transformers.store(Arc::new(transformers(entries, &self.metrics).unwrap()));
     }
@@ -106,7 +106,7 @@ async fn resources_are_found_by_their_keys() {
         ("['*.*']", "other.example.com/gadgets/a", true),
         ("['*.*']", "apiregistration.k8s.io/apiservices/v1.", true),
         ("['*.*']", "events/default/a", true),
-        // What is no resource.
+        // Not resources.
         ("['*.*']", "ranges/serviceips", false),
         ("['*.*']", "masterleases/10.0.0.1", false),
         ("['*.*']", "peerserverleases/a", false),
@@ -144,7 +144,7 @@ async fn the_first_rule_counts_and_what_it_hides_is_refused() {
         assert_eq!(hidden(one, other), said);
     }
     assert_eq!(hidden("secrets", "'*.*'"), "");
-    // Events are left alone although everything is encrypted.
+    // Events are excluded although everything else is encrypted.
     let plain = "{resources: [events], providers: [{identity: {}}]}";
     let store = Store::new(&format!("{plain}, {}", entry("'*.*'")));
     store.encrypted.create(b"/registry/events/a/b", PLAIN.into(), None).await.unwrap();
@@ -229,11 +229,11 @@ async fn one_value_that_cannot_be_read_keeps_nobody_from_theirs() {
     }
     assert_eq!(heard[0].current.as_ref().unwrap().value, PLAIN);
     assert_eq!(heard[1].unreadable, Some(Unreadable::Damaged(why.to_owned())));
-    // It can be written over and deleted by who knows its revision.
+    // A value that cannot be decrypted can be updated and deleted by its revision.
     let revision = heard[1].revision;
     let written = engine.update(SECRET, PLAIN.into(), revision, None).await.unwrap();
     assert_eq!(store.read(SECRET).await, PLAIN);
-    // Who was too slow is told what is there.
+    // A conflict returns the present value decrypted.
     match engine.update(SECRET, "x".into(), revision, None).await {
         Err(Error::Conflict(entry)) => assert_eq!(entry.value, PLAIN),
         answer => panic!("{answer:?}"),

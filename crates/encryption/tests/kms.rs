@@ -1,4 +1,4 @@
-//! Plug-ins of KMS v2: a stub on a socket, asked by the engine.
+//! Tests of KMS v2 plug-ins: a stub on a socket, called by the engine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use kevel_test_support::{KmsPlugin, soon, until};
 const SECRET: &[u8] = b"/registry/secrets/default/token";
 const PLAIN: &[u8] = br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
 
-/// Everything at once, but for what a test is about.
+/// Short intervals, for everything that a test is not about.
 const FAST: Timing = Timing {
     positive_interval: Duration::from_millis(20),
     negative_interval: Duration::from_millis(20),
@@ -96,7 +96,7 @@ async fn a_plugin_is_asked_for_a_seed_and_seldom_again() {
     assert_eq!(read(&one, &key("a")).await.unwrap(), PLAIN);
     assert!(!one.engine.is_stale(&key("a")).await.unwrap());
 
-    // Another server has a seed of its own, and asks once for that of the first.
+    // Another server has a seed of its own, and calls the plug-in once for the seed of the first.
     let other = server(&path, &raw, FAST).await;
     for name in ["a", "b", "c"] {
         assert_eq!(read(&other, &key(name)).await.unwrap(), PLAIN);
@@ -104,7 +104,7 @@ async fn a_plugin_is_asked_for_a_seed_and_seldom_again() {
     }
     assert_eq!((plugin.calls("Encrypt"), plugin.calls("Decrypt")), (2, 1));
 
-    // Without the plug-in: what is known is read, and for a while there is something to write with.
+    // Without the plug-in: cached seeds are read with, and writes work for a while.
     plugin.stop();
     until(async || one.transformers.check().await.is_err()).await;
     let said = one.transformers.check().await.unwrap_err();
@@ -145,7 +145,7 @@ async fn another_key_makes_values_stale() {
     server.engine.update(SECRET, PLAIN.into(), created, None).await.unwrap();
     assert!(!server.engine.is_stale(SECRET).await.unwrap());
     assert_eq!(plugin.calls("Encrypt"), 2);
-    // A plug-in that is not well gives no key, and says why.
+    // An unhealthy plug-in gives no key, and its error is reported.
     plugin.set_healthz("sealed");
     let said = server.transformers.check().await.unwrap_err();
     let problem = "kms-provider-0: kmsv2 Provider vault is not healthy, error: got unexpected \
@@ -189,10 +189,10 @@ async fn what_cannot_be_read_yet_is_not_missing() {
     let other = server(&path, &raw, FAST).await;
     one.engine.create(SECRET, PLAIN.into(), None).await.unwrap();
     plugin.stop();
-    // A list without it would say that it is gone.
+    // A list without the value would claim that it is deleted.
     let list = other.engine.range(b"/registry/secrets/", RangeOptions::default()).await;
     assert!(matches!(list, Err(Error::Unavailable(_))), "{list:?}");
-    // The watch goes on: it says so, and tells of the rest.
+    // The watch goes on: it reports the unreadable value, and delivers the others.
     let mut watch = other.engine.watch(b"/registry/", Revision::INITIAL).await.unwrap();
     raw.create(b"/registry/pods/default/a", "{}".into(), None).await.unwrap();
     let mut heard = Vec::new();
@@ -212,8 +212,8 @@ async fn what_cannot_be_read_yet_is_not_missing() {
     until(async || read(&late, SECRET).await.is_ok_and(|value| value == PLAIN)).await;
 }
 
-/// Values as the reference stores them, made with Python's `cryptography`: of a seed, and of a key from
-/// before there were seeds.
+/// Values in the reference's stored form, made with Python's `cryptography`: with a seed, and with a key from before
+/// there were seeds.
 const OF_SEED: &str = "0a70969798999a9b9c9d9e9fa0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5000102030405060708090a0be3\
      57fe0e346960ccc69474c6424ef0bc01ac0c60b567ec775b8900a52bd3c9e9cef7c2cd13feb87bce8bc18af141477d\
      9ec86c2ea5ad52dcd1eea589eaea9e4ee1d2792212056b65792d311a077772617070656422150a0d612e6578616d70\
@@ -243,7 +243,7 @@ async fn what_the_reference_stores_is_read() {
         raw.create(SECRET, stored.clone().into(), None).await.unwrap();
         assert_eq!(read(&server, SECRET).await.unwrap(), PLAIN);
         assert_eq!(server.engine.is_stale(SECRET).await.unwrap(), stale);
-        // Whatever becomes of it: nothing ends the server.
+        // No change of the bytes may panic the server.
         let mut number: u64 = 0x5eed;
         let mut random = || {
             number ^= number << 13;
@@ -285,7 +285,7 @@ async fn a_file_is_followed_and_a_bad_one_changes_nothing() {
     std::fs::write(&path, "kind: nonsense").unwrap();
     until(async || counted("failure") > 0).await;
     assert_eq!(read(&server, SECRET).await.unwrap(), PLAIN);
-    // Another plug-in is taken up once it is well.
+    // Another plug-in is put into force once it is healthy.
     let socket = folder.path().join("kms.sock");
     config(folder.path(), &format!("{}, {secretbox}", kms(&socket)));
     let failures = counted("failure");

@@ -1,4 +1,4 @@
-//! Plug-ins of KMS v1, behind their gate: a stub on a socket, asked by the engine.
+//! Tests of KMS v1 plug-ins, behind their feature gate: a stub on a socket, called by the engine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -99,14 +99,14 @@ async fn every_value_has_a_key_that_the_plugin_encrypts() {
     }
     assert_eq!((plugin.calls("Version"), plugin.calls("Encrypt")), (1, 3));
 
-    // Byte for byte: two bytes of length, the encrypted key, a nonce, the data, and a tag.
+    // Byte for byte: two bytes of length, the encrypted key, a nonce, the ciphertext, and a tag.
     let stored = raw.get(&key("a"), None).await.unwrap().entry.unwrap().value;
     let rest = stored.strip_prefix(PREFIX).unwrap();
     assert_eq!(rest[..2], [0, 32]);
     assert_eq!(rest.len(), 2 + 32 + 12 + PLAIN.len() + 16);
     assert!(!stored.windows(7).any(|part| part == b"hunter2" || part == b"aHVudGV"));
 
-    // Two keys are kept: those that were used last.
+    // Two keys are cached: the most recently used.
     for name in ["c", "b", "c"] {
         assert_eq!(read(&server, name).await.unwrap(), PLAIN);
     }
@@ -126,7 +126,8 @@ async fn every_value_has_a_key_that_the_plugin_encrypts() {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
 
-    // Without the plug-in nothing is written, what is known is read, and the rest is not missing.
+    // Without the plug-in nothing is written, values with cached keys are read, and others give an error, not "not
+    // found".
     plugin.stop();
     let refused = server.engine.create(&key("d"), PLAIN.into(), None).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
@@ -134,7 +135,7 @@ async fn every_value_has_a_key_that_the_plugin_encrypts() {
     assert!(matches!(read(&server, "b").await, Err(Error::Unavailable(_))));
     plugin.resume();
     until(async || read(&server, "b").await.is_ok()).await;
-    // Moved to another key, a value is none.
+    // A value that is moved to another storage key cannot be decrypted.
     raw.create(&key("moved"), stored, None).await.unwrap();
     let moved = read(&server, "moved").await.unwrap_err().to_string();
     assert!(moved.contains("cipher: message authentication failed"), "{moved}");
@@ -157,7 +158,7 @@ async fn what_was_written_before_gcm_is_read_and_stale() {
     assert!(server.engine.is_stale(&key("old")).await.unwrap());
     server.engine.update(&key("old"), PLAIN.into(), created, None).await.unwrap();
     assert!(!server.engine.is_stale(&key("old")).await.unwrap());
-    // Without a cache every read asks.
+    // Without a cache every read calls the plug-in.
     let before = plugin.calls("Decrypt");
     for _ in 0..3 {
         read(&server, "old").await.unwrap();

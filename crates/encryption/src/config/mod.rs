@@ -1,4 +1,4 @@
-//! `EncryptionConfiguration`: which resources are encrypted in the store, and how.
+//! `EncryptionConfiguration`: the resources that are encrypted in the store, and their providers.
 
 mod read;
 mod shown;
@@ -13,74 +13,74 @@ use kevel_api::field_error::aggregate;
 use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;
 
-/// The configuration.
+/// The EncryptionConfiguration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncryptionConfiguration {
-    /// Which resources have which providers.
+    /// Resources with their providers.
     pub resources: Vec<ResourceConfiguration>,
 }
 
-/// Some resources and what they are encrypted with.
+/// Resources and their encryption providers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceConfiguration {
     /// `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group), `*.*`.
     pub resources: Vec<String>,
-    /// The first writes; all of them read.
+    /// The first provider encrypts; all of them decrypt.
     pub providers: Vec<ProviderConfiguration>,
 }
 
-/// A provider: exactly one of the fields.
+/// A provider: exactly one of the fields is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderConfiguration {
-    /// AES in GCM, with a random nonce.
+    /// AES-GCM with a random nonce.
     pub aesgcm: Option<Vec<Key>>,
-    /// AES in CBC with PKCS#7 padding.
+    /// AES-CBC with PKCS#7 padding.
     pub aescbc: Option<Vec<Key>>,
     /// XSalsa20 and Poly1305.
     pub secretbox: Option<Vec<Key>>,
-    /// Nothing is encrypted.
+    /// No encryption.
     pub identity: bool,
-    /// A key management service.
+    /// A KMS plug-in.
     pub kms: Option<KmsConfiguration>,
 }
 
-/// A key with its name, which stands before what was encrypted with it.
+/// A named key; the name is part of the prefix of values encrypted with it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Key {
-    /// What it is called.
+    /// Name of the key.
     pub name: String,
-    /// In base64.
+    /// Secret, in base64.
     pub secret: String,
 }
 
 impl std::fmt::Debug for Key {
-    /// Without the secret, which belongs into no log.
+    /// Omits the secret, which must not be logged.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Name: {}, Secret: [REDACTED]", self.name)
     }
 }
 
-/// A plug-in that holds keys.
+/// A KMS plug-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KmsConfiguration {
-    /// The plug-in's API: `v1` or `v2`.
+    /// Version of the plug-in's API: `v1` or `v2`.
     pub api_version: String,
-    /// What it is called; it stands before what was encrypted with it.
+    /// Name of the plug-in; part of the prefix of values encrypted with it.
     pub name: String,
-    /// How many keys are kept that it has decrypted (v1).
+    /// Number of cached decrypted keys (v1).
     pub cache_size: Option<i32>,
-    /// Its socket: `unix:///run/kms.sock`.
+    /// Socket of the plug-in: `unix:///run/kms.sock`.
     pub endpoint: String,
-    /// How long it may take to answer.
+    /// Timeout of calls.
     pub timeout: Duration,
 }
 
-/// A file as it was read.
+/// A loaded configuration file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// What it says.
+    /// The parsed configuration.
     pub configuration: EncryptionConfiguration,
-    /// Its text, of which no more than a hash is kept: there are keys in it.
+    /// Text of the file, of which only a hash is kept: it contains keys.
     pub text: Vec<u8>,
 }
 
@@ -91,19 +91,19 @@ impl std::fmt::Debug for Loaded {
 }
 
 impl EncryptionConfiguration {
-    /// Reads a file and checks it, in the reference's words. `reload`: it will be read again as it
+    /// Reads and validates a file, with the reference's error messages. With `reload` the file is read again when it
     /// changes, for which the names of plug-ins have to be unique.
     pub fn load(path: &Path, reload: bool) -> Result<Loaded, String> {
         let loaded = load(path, reload);
         loaded.map_err(|error| format!("error while parsing file: {error}"))
     }
 
-    /// Reads a text, without checking it.
+    /// Parses a text, without validation.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         read::configuration(text)
     }
 
-    /// What is wrong with it, if anything.
+    /// Validates the configuration.
     pub fn check(&self, reload: bool) -> Result<(), String> {
         aggregate(validation::errors(self, reload)).map_or(Ok(()), Err)
     }
@@ -119,7 +119,7 @@ fn load(path: &Path, reload: bool) -> Result<Loaded, String> {
     Ok(Loaded { configuration, text })
 }
 
-/// The text of a file that must have one.
+/// Text of a file, which must not be empty.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let (file, name) = (path.display(), quote(&path.display().to_string()));
     let text = std::fs::read(path).map_err(|error| {
@@ -138,7 +138,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// `deployments.apps` in its parts; the group of the core is empty.
+/// Parses `deployments.apps`; the core group is empty.
 pub(crate) fn group_resource(text: &str) -> GroupResource {
     let (resource, group) = text.split_once('.').unwrap_or((text, ""));
     GroupResource::new(group, resource)

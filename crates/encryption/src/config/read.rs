@@ -1,4 +1,4 @@
-//! A configuration from its text. Unknown and doubled fields are refused.
+//! Parser of EncryptionConfigurations. Unknown and duplicate fields are errors.
 
 use kevel_api::duration::Duration;
 use kevel_api::field_error::Path;
@@ -11,18 +11,18 @@ use super::{
     EncryptionConfiguration, Key, KmsConfiguration, ProviderConfiguration, ResourceConfiguration,
 };
 
-/// What a file may say it is. The second is an old mistake of the documentation.
+/// Accepted versions and kinds. The second is an old mistake of the documentation.
 const KINDS: [(&str, &str); 2] =
     [("apiserver.config.k8s.io/v1", "EncryptionConfiguration"), ("v1", "EncryptionConfig")];
-/// What the reference calls the place that knows them.
+/// The reference's name of its scheme in error messages.
 const SCHEME: &str = "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go:142";
 
-/// How long a plug-in may take unless the file says otherwise.
+/// Default timeout of a plug-in.
 const DEFAULT_TIMEOUT: Duration = Duration(3_000_000_000);
-/// How many keys of a plug-in of v1 are kept unless the file says otherwise.
+/// Default number of cached keys of a v1 plug-in.
 const DEFAULT_CACHE_SIZE: i32 = 1000;
 
-/// What a value may be.
+/// Expected type of a value.
 enum Shape {
     Text,
     Number,
@@ -62,7 +62,7 @@ pub(super) fn configuration(text: &[u8]) -> Result<EncryptionConfiguration, Stri
     Ok(EncryptionConfiguration { resources })
 }
 
-/// Whether a value is what it should be; unknown fields are noted.
+/// Checks the type of a value; unknown fields are added to `strict`.
 fn check(
     value: &Value,
     shape: &Shape,

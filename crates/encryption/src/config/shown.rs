@@ -1,4 +1,4 @@
-//! How messages show a provider: as the reference does, but for secrets, which belong into no log.
+//! Providers in error messages: as the reference shows them, but without secrets, which must not be logged.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::quote::quote;

@@ -1,4 +1,4 @@
-//! Configurations and what is said of them, in `cases.txt`.
+//! Tests of configurations and their errors, in `cases.txt`.
 
 use super::*;
 

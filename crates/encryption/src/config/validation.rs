@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in the reference's words.
+//! Validation of an EncryptionConfiguration, with the reference's messages.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use super::{
     EncryptionConfiguration, Key, KmsConfiguration, ProviderConfiguration, group_resource, shown,
 };
 
-/// How long keys of AES may be.
+/// Lengths of AES keys.
 const AES_KEYS: &[usize] = &[16, 24, 32];
-/// How long those of XSalsa20 are.
+/// Length of secretbox keys.
 const SECRETBOX_KEYS: &[usize] = &[32];
 
-/// What is stored without being a resource.
+/// Stored bookkeeping that is not a resource.
 const NOT_RESOURCES: [&str; 3] =
     ["apiserveripinfo", "serviceipallocations", "servicenodeportallocations"];
 
@@ -61,7 +61,7 @@ pub(super) fn errors(config: &EncryptionConfiguration, reload: bool) -> Vec<Fiel
     errors
 }
 
-/// Resources of one list that another of it has already.
+/// Reports resources of one list that another entry of it covers.
 fn overlap_errors(resources: &[String], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let parsed: Vec<GroupResource> = resources.iter().map(|text| group_resource(text)).collect();
     let (mut doubled, mut masked) = (false, false);

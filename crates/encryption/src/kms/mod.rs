@@ -1,12 +1,12 @@
-//! `kms`: keys that a plug-in holds, on a socket of this machine. Here is v2; [`v1`] is apart.
+//! KMS plug-ins on a local socket. This module is v2; [`v1`] is apart.
 //!
-//! The plug-in encrypts a seed, once; the server derives the keys of values from it. With each value
-//! stands what the plug-in made of the seed, so that it can be asked for the seed again. What it has
-//! decrypted is kept: reads need the plug-in once for each seed, writes never.
+//! The plug-in encrypts a seed once; the server derives the keys of values from the seed (upstream:
+//! NewEnvelopeTransformer in kmsv2). Each value is stored with the encrypted seed, so that the plug-in can decrypt it
+//! again. Decrypted seeds are cached: reads need the plug-in once for each seed, writes never.
 //!
-//! The plug-in is asked for its status again and again ([`probe`]): a new key ID makes a new seed, and
-//! what was written with the old one stale. A plug-in that does not answer is coasted without for a
-//! while; then nothing is written any more, so that nobody believes in a rotation that did not happen.
+//! The plug-in's status is polled ([`probe`]): a new key ID leads to a new seed, and makes values written with the old
+//! one stale. While a plug-in does not answer, its seed is used for a limited time; then writes fail, so that a key
+//! rotation that did not happen is noticed.
 
 mod object;
 mod probe;
@@ -42,21 +42,20 @@ const STATUS: &str = "/v2.KeyManagementService/Status";
 const ENCRYPT: &str = "/v2.KeyManagementService/Encrypt";
 const DECRYPT: &str = "/v2.KeyManagementService/Decrypt";
 
-/// How often a plug-in is asked, and for how long what it said is believed. The reference's numbers,
-/// but for tests.
+/// Intervals of status calls, and validity of their results. The reference's values, except in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// When a plug-in that was well is asked again.
+    /// Interval of status calls to a healthy plug-in.
     pub positive_interval: Duration,
-    /// When one that was not is asked again.
+    /// Interval of status calls to an unhealthy plug-in.
     pub negative_interval: Duration,
-    /// For how long a seed is used to write without the plug-in saying that it may.
+    /// Time for which a seed is used for writes without a successful status call.
     pub write_source_max_ttl: Duration,
-    /// For how long a health check is answered from memory that was green.
+    /// Time for which a successful health check is cached.
     pub healthz_positive_ttl: Duration,
-    /// The same of one that was red.
+    /// Time for which a failed health check is cached.
     pub healthz_negative_ttl: Duration,
-    /// How often the configuration file is looked at.
+    /// Interval at which the configuration file is checked.
     pub look: Duration,
 }
 
@@ -73,21 +72,21 @@ impl Default for Timing {
     }
 }
 
-/// For how long a decrypted seed is kept that nobody writes with. There are as many as servers were
-/// started since all values were written last: few.
+/// Time for which a decrypted seed is cached that is not used for writes. There is one for each server start since all
+/// values were written last: few.
 const SEED_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A plug-in of either version.
 #[derive(Clone, Debug)]
 pub(crate) enum Kms {
-    /// It encrypts the key of every value.
+    /// Encrypts the key of every value.
     V1(Arc<v1::Plugin>),
-    /// It encrypts a seed.
+    /// Encrypts a seed.
     V2(Arc<Plugin>),
 }
 
 impl Kms {
-    /// Whether it is well.
+    /// Health of the plug-in.
     pub async fn check(&self) -> Result<(), String> {
         match self {
             Kms::V1(plugin) => plugin.check().await,
@@ -95,7 +94,7 @@ impl Kms {
         }
     }
 
-    /// Asks it for the first time, where it has to be asked before it is needed.
+    /// First call of a v2 plug-in, whose key is needed before the first write.
     pub async fn start(&self) {
         match self {
             Kms::V1(_) => {}
@@ -116,7 +115,7 @@ impl Kms {
         }
     }
 
-    /// A value as it was.
+    /// Decrypts a value.
     pub async fn open(
         &self,
         stored: &[u8],
@@ -129,19 +128,19 @@ impl Kms {
     }
 }
 
-/// A plug-in of v2.
+/// A v2 plug-in.
 pub(crate) struct Plugin {
     name: String,
     service: UnixService,
     timeout: Duration,
     timing: Timing,
-    /// What is written with, once the plug-in has given it.
+    /// State for writes, once the plug-in has encrypted a seed.
     state: ArcSwapOption<State>,
     last: tokio::sync::Mutex<Last>,
-    /// What was decrypted, by [`EncryptedObject::source_key`].
+    /// Cache of decrypted sources, by [`EncryptedObject::source_key`].
     sources: Mutex<HashMap<[u8; 32], Kept>>,
     metrics: Arc<EncryptionMetrics>,
-    /// The hash of the server's ID.
+    /// Hash of the server's ID.
     server: String,
     clock: Clock,
 }
@@ -152,20 +151,20 @@ impl std::fmt::Debug for Plugin {
     }
 }
 
-/// What is written with.
+/// State for writes.
 struct State {
     source: Arc<Source>,
-    /// What is stored with every value, which is what makes it readable again.
+    /// Metadata stored with every value, needed to decrypt it.
     object: EncryptedObject,
     source_key: [u8; 32],
     expires: Moment,
     expires_at: Time,
 }
 
-/// A seed, or an old key, that the plug-in has given.
+/// A decrypted seed, or key of an old value.
 struct Source {
     cipher: Box<dyn Cipher>,
-    /// Of the ID of the plug-in's key, for metrics.
+    /// Hash of the plug-in's key ID, for metrics.
     key_id_hash: String,
 }
 
@@ -175,7 +174,7 @@ struct Kept {
 }
 
 impl Plugin {
-    /// A plug-in, which has not been asked yet. Must be called in a runtime.
+    /// A plug-in, which is not called yet. Must be called in a runtime.
     pub fn new(
         config: &KmsConfiguration,
         timing: Timing,
@@ -221,7 +220,7 @@ impl Plugin {
         object.encode(out).map_err(|error| TransformError::Damaged(error.to_string()))
     }
 
-    /// A value as it was. The plug-in is asked where its seed is not known.
+    /// Decrypts a value. The plug-in is called if its seed is not cached.
     pub async fn open(
         &self,
         stored: &[u8],
@@ -231,7 +230,7 @@ impl Plugin {
             TransformError::Damaged("proto: cannot parse invalid wire-format data".to_owned())
         })?;
         object::check(&object).map_err(TransformError::Damaged)?;
-        // What is stale is only known to who knows the plug-in's key.
+        // Staleness depends on the plug-in's present key ID.
         let stale = {
             let state = self.state.load();
             let now = &state.as_deref().ok_or_else(not_given)?.object;
@@ -246,7 +245,7 @@ impl Plugin {
         Ok(Transformed { value, stale })
     }
 
-    /// What a value's key is made from: known, or decrypted by the plug-in.
+    /// Source of a value's key: cached, or decrypted by the plug-in.
     async fn source(&self, object: &EncryptedObject) -> Result<Arc<Source>, TransformError> {
         let source_key = object.source_key();
         if let Some(kept) = self.lock().get(&source_key) {
@@ -273,7 +272,7 @@ impl Plugin {
         Ok(source)
     }
 
-    /// Keeps what was decrypted, and lets go of what nobody has needed for long.
+    /// Caches a decrypted source, and drops expired ones.
     fn keep(&self, source_key: [u8; 32], source: &Arc<Source>) {
         let now = self.clock.moment();
         let mut sources = self.lock();
@@ -302,7 +301,7 @@ impl Plugin {
 }
 
 impl State {
-    /// Whether the plug-in has said lately that its key may be written with.
+    /// Checks that the plug-in has recently confirmed its key for writes.
     fn check_writable(&self, clock: &Clock) -> Result<(), String> {
         if clock.moment() <= self.expires {
             return Ok(());
@@ -316,12 +315,12 @@ impl State {
     }
 }
 
-/// How long a plug-in may take.
+/// Timeout of a plug-in.
 pub(crate) fn timeout_of(config: &KmsConfiguration) -> Duration {
     Duration::from_nanos(u64::try_from(config.timeout.0).unwrap_or(0))
 }
 
-/// The socket of an endpoint: `unix:///path`, or `unix:///@name` for one without a file.
+/// Socket of an endpoint: `unix:///path`, or `unix:///@name` for an abstract one.
 fn socket(endpoint: &str) -> Result<String, String> {
     let url = Url::parse(endpoint).map_err(|error| {
         format!("invalid endpoint {} for remote KMS provider, error: {error}", quote(endpoint))
@@ -330,7 +329,7 @@ fn socket(endpoint: &str) -> Result<String, String> {
     Ok(if path.starts_with("/@") { path.trim_start_matches('/') } else { path }.to_owned())
 }
 
-/// The error while the plug-in has given no key yet.
+/// Error while the plug-in has not encrypted a seed yet.
 fn not_given() -> TransformError {
     unavailable("got unexpected nil transformer".to_owned())
 }
@@ -347,7 +346,7 @@ fn failed_decryption(status: &Status) -> TransformError {
     }
 }
 
-/// Whether a plug-in would say the same again, as that there is no such key; all else may get better.
+/// Whether a retry would get the same error, such as an unknown key; other errors are temporary.
 fn is_final(status: &Status) -> bool {
     matches!(
         status.code(),

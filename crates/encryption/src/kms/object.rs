@@ -1,4 +1,4 @@
-//! What must be true of what is stored, whoever says it: a plug-in, or the store.
+//! Validation of encrypted objects, from a plug-in or from the store.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use ring::digest::{Context, SHA256};
 
 use super::proto::{AES_GCM_KEY, EncryptedObject, SEED};
 
-/// The most that a plug-in may have stored beside a value: keys and values together.
+/// Maximum size of a plug-in's annotations: keys and values together.
 const MOST_ANNOTATIONS: usize = 32 * 1024;
-/// The longest ID of a key.
+/// Maximum length of a key ID.
 const LONGEST_KEY_ID: usize = 1024;
-/// The longest encrypted source.
+/// Maximum length of an encrypted source.
 const LONGEST_SOURCE: usize = 1024;
 
-/// Whether an object is one that could have been written.
+/// Validates an encrypted object.
 pub(super) fn check(object: &EncryptedObject) -> Result<(), String> {
     if object.encrypted_data.is_empty() && object.encrypted_dek_source_type_is_known() {
         return Err("encrypted data is empty".to_owned());
@@ -23,7 +23,7 @@ pub(super) fn check(object: &EncryptedObject) -> Result<(), String> {
     check_source(object)
 }
 
-/// The same of one that has no data yet.
+/// Validates an encrypted object without data.
 pub(super) fn check_source(object: &EncryptedObject) -> Result<(), String> {
     if !object.encrypted_dek_source_type_is_known() {
         let kind = object.encrypted_dek_source_type;
@@ -55,7 +55,7 @@ impl EncryptedObject {
         matches!(self.encrypted_dek_source_type, AES_GCM_KEY | SEED)
     }
 
-    /// What its source is known by, here: everything that the plug-in would be told.
+    /// Cache key of the source: a hash of everything that a Decrypt call sends.
     pub(super) fn source_key(&self) -> [u8; 32] {
         let mut hash = Context::new(&SHA256);
         let mut add = |bytes: &[u8]| {
@@ -75,7 +75,7 @@ impl EncryptedObject {
     }
 }
 
-/// Whether a plug-in's key ID is one; what metrics call the problem, and what it is.
+/// Validates a plug-in's key ID; the error has the label for metrics, and the message.
 pub(super) fn check_key_id(key_id: &str) -> Result<(), (&'static str, String)> {
     match key_id.len() {
         0 => Err(("empty", "keyID is empty".to_owned())),

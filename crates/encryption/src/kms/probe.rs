@@ -1,4 +1,4 @@
-//! Is a plug-in well, and which key does it have: its status, again and again.
+//! Status polling of a plug-in: health and key ID.
 
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
@@ -16,20 +16,19 @@ use super::seed::{SEED_LENGTH, Seed};
 use super::{ENCRYPT, Plugin, STATUS, Source, State};
 use crate::transformer::random;
 
-/// The versions of the API, which are the same.
+/// Accepted API versions, which are equivalent.
 const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 
-/// How the plug-in was when it was asked last.
+/// Result of the last status call.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     asked: Option<(Moment, Result<(), String>)>,
-    /// The version that it said first.
+    /// The first version that the plug-in returned.
     version: String,
 }
 
 impl Plugin {
-    /// Whether the plug-in is well, from memory where it was asked a moment ago. One that is gives a
-    /// new seed where its key is another one.
+    /// Health of the plug-in, cached for a short time. Rotates the seed if the plug-in's key ID has changed.
     pub async fn check(&self) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((asked, result)) = &last.asked {
@@ -94,10 +93,10 @@ impl Plugin {
         })
     }
 
-    /// Takes a new seed where the plug-in's key is another one; the one there is may be used for longer
-    /// where it is the same. Where that fails, the old one stays until its time is up.
+    /// Generates a new seed if the plug-in's key ID has changed; otherwise extends the validity of the present one. On
+    /// failure the old seed stays until it expires.
     async fn rotate(&self, key_id: &str) -> Result<(), String> {
-        // From before the plug-in is asked: it is to be an upper bound.
+        // Before the plug-in is called: the expiry is an upper bound.
         let ttl = self.timing.write_source_max_ttl;
         let expires = self.clock.moment() + ttl;
         let seconds = Time::now(&self.clock).seconds.saturating_add_unsigned(ttl.as_secs());
@@ -144,7 +143,7 @@ impl Plugin {
         ))
     }
 
-    /// A new seed, and what the plug-in makes of it.
+    /// A new seed, and its encrypted form.
     async fn generate(&self, uid: &str) -> Result<(Source, EncryptedObject), String> {
         let started = Stopwatch::start();
         let mut seed = Vec::new();
@@ -168,8 +167,8 @@ impl Plugin {
         Ok((Source { cipher, key_id_hash }, object))
     }
 
-    /// Asks the plug-in for the first time and from then on, as long as it is used. One that does not
-    /// answer is no reason not to start: it may start later than this server.
+    /// Calls the plug-in once, and polls it from then on, as long as it is used. A plug-in that does not answer does
+    /// not prevent the start: it may start later than this server.
     pub async fn start(self: &Arc<Self>) {
         let well = self.probe().await;
         tokio::spawn(poll(Arc::downgrade(self), well));

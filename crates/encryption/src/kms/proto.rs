@@ -1,32 +1,32 @@
-//! The messages of `v2.KeyManagementService`, and what is stored, written out by hand: generating them
-//! would ask everybody who builds this for a protobuf compiler.
+//! Messages of `v2.KeyManagementService`, and the stored object. Written by hand: generated code would need a protobuf
+//! compiler in every build.
 
 use std::collections::BTreeMap;
 
 use prost::Message;
 
-/// What is stored of a value.
+/// Stored form of a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct EncryptedObject {
     #[prost(bytes = "vec", tag = "1")]
     pub encrypted_data: Vec<u8>,
-    /// The plug-in's key that the source is encrypted with.
+    /// ID of the plug-in's key that encrypts the source.
     #[prost(string, tag = "2")]
     pub key_id: String,
-    /// What the key of the data is made from, encrypted by the plug-in.
+    /// Source of the data's key, encrypted by the plug-in.
     #[prost(bytes = "vec", tag = "3")]
     pub encrypted_dek_source: Vec<u8>,
-    /// What the plug-in wants to be told again.
+    /// Annotations of the plug-in, which it gets back for decryption.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub annotations: BTreeMap<String, Vec<u8>>,
-    /// How the key is made of the source: [`AES_GCM_KEY`] or [`SEED`].
+    /// Type of the source: [`AES_GCM_KEY`] or [`SEED`].
     #[prost(int32, tag = "5")]
     pub encrypted_dek_source_type: i32,
 }
 
-/// The source is the key itself, of AES in GCM.
+/// The source is the AES-GCM key itself.
 pub const AES_GCM_KEY: i32 = 0;
-/// The source is a seed, of which every value has a key of its own.
+/// The source is a seed, from which each value's key is derived.
 pub const SEED: i32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
@@ -36,10 +36,10 @@ pub struct StatusRequest {}
 pub struct StatusResponse {
     #[prost(string, tag = "1")]
     pub version: String,
-    /// `ok`, or what is wrong.
+    /// `ok`, or an error.
     #[prost(string, tag = "2")]
     pub healthz: String,
-    /// The key that it would encrypt with now.
+    /// ID of the plug-in's present key.
     #[prost(string, tag = "3")]
     pub key_id: String,
 }

@@ -1,16 +1,16 @@
-//! A seed, of which every value has a key of its own: no key is used so often that nonces could meet.
-//! A value is 32 random bytes, which the key is derived with, and then as AES in GCM has it.
+//! A seed, from which each value's key is derived (HKDF): no key is used so often that nonces could collide. A value is
+//! 32 random bytes of derivation info, followed by AES-GCM output.
 
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk};
 
 use crate::transformer::{Cipher, aes_gcm, random};
 
-/// How long seeds are that are made here, and the shortest that is taken.
+/// Length of generated seeds, and minimum length of accepted ones.
 pub(super) const SEED_LENGTH: usize = 32;
 
 const INFO: usize = 32;
 
-/// The seed.
+/// A seed.
 pub(super) struct Seed(Prk);
 
 impl Seed {
@@ -31,7 +31,7 @@ impl Seed {
     }
 }
 
-/// AES with 256 bits.
+/// Length of an AES-256 key.
 const DERIVED: usize = 32;
 
 struct Length;

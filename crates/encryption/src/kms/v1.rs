@@ -1,8 +1,7 @@
-//! `kms`, v1: a plug-in that encrypts the key of every value.
+//! KMS v1: a plug-in that encrypts the key of every value.
 //!
-//! A value is the length of its encrypted key in two bytes, that key, and what was encrypted with it: AES in GCM. What
-//! servers before v1.25 have written is AES in CBC, and is read. Every write asks the plug-in, and every read whose key
-//! is not among those that were used last.
+//! A value is the length of its encrypted key in two bytes, that key, and AES-GCM output. Values of servers before
+//! v1.25 are AES-CBC, and can be read. Every write calls the plug-in, and so does every read whose key is not cached.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,22 +28,22 @@ const ENCRYPT: &str = "/v1beta1.KeyManagementService/Encrypt";
 const DECRYPT: &str = "/v1beta1.KeyManagementService/Decrypt";
 /// The only version of the API.
 const API_VERSION: &str = "v1beta1";
-/// How long the keys of values are.
+/// Length of the keys of values.
 const KEY_LENGTH: usize = 32;
-/// What a plug-in is given to encrypt where nothing is asked but whether it does.
+/// Plaintext of health checks.
 const PING: &[u8] = b"ping";
 
-/// A plug-in.
+/// A v1 plug-in.
 pub(crate) struct Plugin {
     name: String,
     service: UnixService,
     timeout: Duration,
     timing: Timing,
-    /// Whether it has said that it speaks our version.
+    /// Whether the plug-in's version was checked.
     version_checked: tokio::sync::Mutex<bool>,
-    /// How it was when it was asked last.
+    /// Result of the last health check.
     last: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
-    /// `None` where the configuration wants none.
+    /// Cache of keys; `None` if the configuration disables it.
     keys: Option<Mutex<Lru>>,
     metrics: Arc<EncryptionMetrics>,
 }
@@ -56,7 +55,7 @@ impl std::fmt::Debug for Plugin {
 }
 
 impl Plugin {
-    /// A plug-in, which has not been asked yet. Must be called in a runtime.
+    /// A plug-in, which is not called yet. Must be called in a runtime.
     pub fn new(
         config: &KmsConfiguration,
         timing: Timing,
@@ -80,7 +79,7 @@ impl Plugin {
         })
     }
 
-    /// Appends the encrypted value, with a key of its own.
+    /// Appends the encrypted value, with a new key.
     pub async fn seal(
         &self,
         plain: &[u8],
@@ -101,7 +100,7 @@ impl Plugin {
         cipher.gcm.seal(plain, context.key, out).map_err(TransformError::Damaged)
     }
 
-    /// A value as it was. The plug-in is asked where its key is not known.
+    /// Decrypts a value. The plug-in is called if its key is not cached.
     pub async fn open(
         &self,
         stored: &[u8],
@@ -135,7 +134,7 @@ impl Plugin {
         }
     }
 
-    /// Whether the plug-in encrypts, and decrypts what it has encrypted. From memory where it was asked a moment ago.
+    /// Health: the plug-in encrypts, and decrypts the result. Cached for a short time.
     pub async fn check(&self) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((asked, result)) = &*last {
@@ -192,7 +191,7 @@ impl Plugin {
         })
     }
 
-    /// Asks once which version the plug-in speaks.
+    /// Checks the plug-in's API version, once.
     async fn check_version(&self) -> Result<(), TransformError> {
         let mut checked = self.version_checked.lock().await;
         if *checked {
@@ -226,7 +225,7 @@ impl Plugin {
         found
     }
 
-    /// The ciphers of a key, kept for those who read what was encrypted with it.
+    /// Ciphers of a key, cached for later reads.
     fn keep(&self, sealed_key: &[u8], key: &[u8]) -> Result<Arc<DataKey>, TransformError> {
         let invalid =
             || TransformError::Damaged(format!("crypto/aes: invalid key size {}", key.len()));
@@ -242,13 +241,13 @@ impl Plugin {
     }
 }
 
-/// The key of a value.
+/// Key of a value.
 struct DataKey {
     gcm: Box<dyn Cipher>,
     cbc: Box<dyn Cipher>,
 }
 
-/// The encrypted key that a value begins with, and the rest.
+/// Encrypted key at the beginning of a value, and the rest.
 fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = stored.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
@@ -260,11 +259,11 @@ fn too_long() -> TransformError {
     )
 }
 
-/// Keys by their encrypted form. The one that was not used for the longest time goes first.
+/// Cache of keys by their encrypted form; the least recently used is evicted.
 struct Lru {
     size: usize,
     entries: HashMap<Vec<u8>, (u64, Arc<DataKey>)>,
-    /// By when they were used last.
+    /// By time of last use.
     order: BTreeMap<u64, Vec<u8>>,
     turn: u64,
 }

@@ -1,5 +1,5 @@
-//! `aescbc`: AES in CBC with PKCS#7 padding. A value is a random first block and what was encrypted;
-//! nothing binds it to its key, and nothing tells whether it was tampered with.
+//! `aescbc`: AES-CBC with PKCS#7 padding. A value is a random IV and the ciphertext; it is not authenticated, and not
+//! bound to its storage key.
 
 use aes::cipher::block_padding::NoPadding;
 use aes::cipher::{BlockCipher, BlockDecryptMut, BlockEncryptMut, InnerIvInit, KeyInit};
@@ -9,7 +9,7 @@ use super::{Cipher, random};
 
 const BLOCK: usize = 16;
 
-/// The cipher of a key of 16, 24 or 32 bytes.
+/// Cipher of a key of 16, 24 or 32 bytes.
 pub(crate) fn cipher(key: &[u8]) -> Option<Box<dyn Cipher>> {
     Some(match key.len() {
         16 => Box::new(Cbc(Aes128::new_from_slice(key).ok()?)),

@@ -1,6 +1,6 @@
-//! `aesgcm`: AES in GCM. A value is a random nonce, what was encrypted, and the tag.
+//! `aesgcm`: AES-GCM. A value is a random nonce, the ciphertext, and the tag.
 //!
-//! By ring, which is four times as fast, but for keys of 24 bytes, which it does not have.
+//! With ring, which is four times as fast, except for keys of 24 bytes, which it does not support.
 
 use aes_gcm::aead::AeadInPlace;
 use aes_gcm::aead::consts::{U12, U16};
@@ -13,7 +13,7 @@ use super::{Cipher, random};
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// The cipher of a key of 16, 24 or 32 bytes.
+/// Cipher of a key of 16, 24 or 32 bytes.
 pub(crate) fn cipher(key: &[u8]) -> Option<Box<dyn Cipher>> {
     Some(match key.len() {
         16 => Box::new(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).ok()?)),
@@ -50,7 +50,7 @@ impl Cipher for LessSafeKey {
     }
 }
 
-/// Appends a nonce and the value that is to be encrypted where it stands.
+/// Appends a nonce and the plaintext, which is encrypted in place.
 fn begin(plain: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     random(NONCE, out).map_err(|error| format!("failed to write nonce for AES-GCM: {error}"))?;
     out.extend_from_slice(plain);

@@ -1,4 +1,4 @@
-//! Keys by name, for the providers that have keys in the configuration.
+//! Named keys of the providers with keys in the configuration.
 
 use kevel_clock::Stopwatch;
 use kevel_codec::base64;
@@ -6,11 +6,11 @@ use kevel_codec::base64;
 use super::{Cipher, Context, TransformError, Transformed};
 use crate::config::Key;
 
-/// The keys of a provider. The first writes; all read.
+/// Keys of a provider. The first encrypts; all decrypt.
 pub(super) struct Keys {
-    /// By what stands before their values: the name and a colon.
+    /// By the prefix of their values: name and colon.
     keys: Vec<(String, Box<dyn Cipher>)>,
-    /// What they are for, as messages say it.
+    /// Provider name in messages.
     provider: &'static str,
 }
 

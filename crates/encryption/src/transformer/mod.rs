@@ -1,4 +1,4 @@
-//! Values on their way to the store and back.
+//! Transformation of values between storage and memory (upstream: value.Transformer, PrefixTransformer).
 
 pub(crate) mod aes_cbc;
 pub(crate) mod aes_gcm;
@@ -19,39 +19,39 @@ use crate::config::ProviderConfiguration;
 use crate::kms::Kms;
 use crate::metrics::EncryptionMetrics;
 
-/// What every encrypted value begins with, whoever has encrypted it.
+/// Prefix of every encrypted value.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// What a value is, beside its bytes.
+/// Context of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// Its whole key, which is bound to it.
+    /// Storage key, which authenticated ciphers bind to the value.
     pub key: &'a [u8],
     /// `secrets`, `deployments.apps`.
     pub resource: &'a str,
-    /// Where it is counted.
+    /// Metrics to count the transformation in.
     pub metrics: &'a EncryptionMetrics,
 }
 
-/// A value as it was read.
+/// A decrypted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transformed {
     /// The plain value.
     pub value: Bytes,
-    /// Whether it would be written with another key or provider today.
+    /// Whether it would be written with another key or provider now.
     pub stale: bool,
 }
 
-/// Why a value cannot be encrypted or decrypted.
+/// Error of encryption or decryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransformError {
-    /// Nobody could, with this configuration.
+    /// Permanent: no provider of this configuration can decrypt the value.
     Damaged(String),
-    /// Who has the key does not answer.
+    /// Temporary: the KMS plug-in does not answer.
     Unavailable {
-        /// What it says.
+        /// Error message.
         message: String,
-        /// How the call ended, where there was one.
+        /// gRPC status code for metrics, if there was a call.
         code: &'static str,
     },
 }
@@ -67,7 +67,7 @@ impl std::fmt::Display for TransformError {
 }
 
 impl TransformError {
-    /// What metrics say of a failure that no plug-in has told.
+    /// Status label of errors without a gRPC status.
     pub(crate) const NOT_GRPC: &str = "unknown-non-grpc";
 
     pub(crate) fn code(&self) -> &'static str {
@@ -77,7 +77,7 @@ impl TransformError {
         }
     }
 
-    /// Several as one: if one may go well later, so may all.
+    /// Combines errors: temporary if one of them is.
     fn all(errors: Vec<TransformError>) -> Option<TransformError> {
         let message = aggregate(&errors)?;
         let unavailable = |error: &TransformError| match error {
@@ -91,23 +91,23 @@ impl TransformError {
     }
 }
 
-/// A way to encrypt with a key at hand.
+/// Cipher with a local key.
 pub(crate) trait Cipher: Send + Sync {
     /// Appends the encrypted value.
     fn seal(&self, plain: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<(), String>;
 
-    /// The plain value.
+    /// Decrypts a value.
     fn open(&self, stored: &[u8], key: &[u8]) -> Result<Vec<u8>, String>;
 }
 
-/// What the resources of one entry of the configuration are encrypted with. The first writes; all read.
+/// Providers of one entry of the configuration. The first encrypts; all decrypt.
 #[derive(Debug, Default)]
 pub struct Providers(Vec<Arc<Provider>>);
 
-/// One of them.
+/// One provider.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    /// What its values begin with.
+    /// Prefix of its values.
     prefix: String,
     kind: Kind,
 }
@@ -120,7 +120,7 @@ enum Kind {
 }
 
 impl Provider {
-    /// The provider of a configuration that has been checked. `plugin` connects to one.
+    /// Provider of a validated configuration. `plugin` creates a KMS plug-in.
     pub(crate) fn new(
         config: &ProviderConfiguration,
         plugin: impl FnOnce(&crate::config::KmsConfiguration) -> Result<Kms, String>,
@@ -148,7 +148,7 @@ impl Provider {
         })
     }
 
-    /// What metrics call it.
+    /// Label in metrics.
     fn label(&self) -> &str {
         if self.prefix.is_empty() { "identity" } else { &self.prefix }
     }
@@ -184,7 +184,7 @@ impl Provider {
     }
 }
 
-/// How much longer a value may become, as a rule: prefix, nonce and tag.
+/// Usual growth of a value: prefix, nonce and tag.
 const OVERHEAD: usize = 128;
 
 impl Providers {
@@ -192,7 +192,7 @@ impl Providers {
         self.0.extend_from_slice(more);
     }
 
-    /// A value as it is stored. Plug-ins of v2 are not asked: they have given their key before.
+    /// Encrypts a value. v2 plug-ins are not called: they have encrypted their seed before.
     pub async fn to_storage(
         &self,
         plain: &[u8],
@@ -208,7 +208,7 @@ impl Providers {
         sealed.map(|()| out)
     }
 
-    /// A stored value as it was.
+    /// Decrypts a stored value.
     pub async fn from_storage(
         &self,
         stored: &Bytes,
@@ -221,8 +221,8 @@ impl Providers {
                 continue;
             }
             let opened = provider.open(stored, context).await;
-            // Who migrates away from encryption has identity before what was used: what it cannot
-            // read is for those after it.
+            // A migration away from encryption has identity before the old provider: values that identity cannot read
+            // are for the later ones.
             if provider.prefix.is_empty() && opened.is_err() {
                 continue;
             }
@@ -232,7 +232,7 @@ impl Providers {
                 Ok(opened) => {
                     return Ok(Transformed { stale: opened.stale || place != 0, ..opened });
                 }
-                // The same provider may be there again with other keys.
+                // The same provider may follow with other keys.
                 Err(error) => errors.push(error),
             }
         }
@@ -245,7 +245,7 @@ impl Providers {
     }
 }
 
-/// What nobody has encrypted is read as it is; what somebody has, not at all.
+/// Accepts a value that is not encrypted, and rejects an encrypted one.
 pub(crate) fn identity(stored: &[u8]) -> Result<(), TransformError> {
     match stored.starts_with(ENCRYPTED) {
         true => Err(TransformError::Damaged(

@@ -1,5 +1,5 @@
-//! `secretbox`: NaCl's XSalsa20 and Poly1305. A value is a random nonce, the tag, and what was
-//! encrypted. The key that it is stored at is not bound to it.
+//! `secretbox`: NaCl's XSalsa20 and Poly1305. A value is a random nonce, the tag, and the ciphertext. It is not bound
+//! to its storage key.
 
 use crypto_secretbox::aead::AeadInPlace;
 use crypto_secretbox::{KeyInit, Nonce, Tag, XSalsa20Poly1305};
@@ -9,7 +9,7 @@ use super::{Cipher, random};
 const NONCE: usize = 24;
 const TAG: usize = 16;
 
-/// The cipher of a key of 32 bytes.
+/// Cipher of a key of 32 bytes.
 pub(super) fn cipher(key: &[u8]) -> Option<Box<dyn Cipher>> {
     Some(Box::new(Secretbox(XSalsa20Poly1305::new_from_slice(key).ok()?)))
 }
@@ -37,7 +37,7 @@ impl Cipher for Secretbox {
         let mut plain = body.to_vec();
         let (nonce, tag) = (Nonce::from_slice(nonce), Tag::from_slice(tag));
         let opened = self.0.decrypt_in_place_detached(nonce, b"", &mut plain, tag);
-        // What the reference says when a value was tampered with.
+        // The reference's message for a tampered value.
         let failed = |_| "output array was not large enough for encryption".to_owned();
         opened.map(|()| plain).map_err(failed)
     }

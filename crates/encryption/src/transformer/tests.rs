@@ -1,5 +1,5 @@
-//! Ciphers against bytes that others have made (Python's `cryptography` and `pynacl`, by the layouts of
-//! the reference), and who reads what of whom.
+//! Tests of ciphers against bytes of other implementations (Python's `cryptography` and `pynacl`, in the reference's
+//! layouts), and of providers reading each other's values.
 
 use bytes::Bytes;
 use kevel_codec::base64;
@@ -11,7 +11,7 @@ use crate::config::Key;
 const KEY: &[u8] = b"/registry/secrets/default/token";
 const PLAIN: &[u8] = br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
 
-/// Provider, length of its key (the bytes 0, 1, 2, ...), and what is stored after the prefix.
+/// Provider, length of its key (the bytes 0, 1, 2, ...), and the stored bytes after the prefix.
 const MADE_BY_OTHERS: &[(&str, usize, &str)] = &[
     (
         "aesgcm",
@@ -63,7 +63,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// `aesgcm a b`: a provider and its keys, whose bytes follow from their names; `identity`.
+/// Parses `aesgcm a b`: a provider and its keys, whose bytes follow from their names; or `identity`.
 fn provider(text: &str, length: usize) -> ProviderConfiguration {
     let mut words = text.split(' ');
     let name = words.next().unwrap();
@@ -111,7 +111,7 @@ impl Reader {
         self.runtime.block_on(providers.to_storage(PLAIN, self.at(KEY))).unwrap().into()
     }
 
-    /// `ok`, `stale`, or what is said.
+    /// `ok`, `stale`, or the error.
     fn read(&self, providers: &Providers, stored: &Bytes, key: &[u8]) -> String {
         let read = self.runtime.block_on(providers.from_storage(stored, self.at(key)));
         match read {
@@ -132,7 +132,7 @@ fn what_others_have_encrypted_is_read() {
         let stored = Bytes::from([prefix, unhex(hex)].concat());
         let providers = providers(&format!("{name} a"), *length);
         assert_eq!(reader.read(&providers, &stored, KEY), "ok", "{name} {length}");
-        // What is written is as long, begins as they do, and is never the same twice.
+        // Written values have the same length and prefix, and differ each time.
         let (one, other) = (reader.seal(&providers), reader.seal(&providers));
         assert_eq!(one.len(), stored.len());
         assert!(one.starts_with(format!("k8s:enc:{name}:v1:a:").as_bytes()));
@@ -168,7 +168,7 @@ fn the_first_writes_and_all_read() {
         let read = reader.read(&providers(read_by, 32), &stored, KEY);
         assert_eq!(read, said, "{written_by} read by {read_by}");
     }
-    // Keys of one name that are not the same: each is tried.
+    // Several keys of the same name: each is tried.
     let stored = reader.seal(&providers("aesgcm a", 16));
     let mut other = providers("aesgcm a", 32);
     assert_eq!(reader.read(&other, &stored, KEY), AUTHENTICATION);
@@ -216,7 +216,7 @@ fn what_is_too_short_or_changed_is_said() {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Numbers(pub u64);
 
 impl Numbers {
@@ -237,7 +237,7 @@ fn nothing_that_is_stored_ends_the_server() {
         let valid = reader.seal(&providers).to_vec();
         for _ in 0..5000 {
             let mut stored = valid.clone();
-            // Cut, changed or made up after its prefix.
+            // Truncated, changed or random after the prefix.
             let length = numbers.next() as usize % (stored.len() + 20);
             stored.resize(length, numbers.next() as u8);
             for _ in 0..numbers.next() % 4 {
