@@ -4,14 +4,15 @@
 //!
 //! - *Time of the server* ([`Clock`]): time that objects and clients see (`creationTimestamp`, `deletionTimestamp`, the
 //!   times of managed fields, conditions and audit events, `iat` and `exp` of tokens), and time at which something
-//!   expires (tokens, certificates, leases, keys with a time to live, cached decisions and keys). A server has one clock.
-//!   It is part of its configuration and is passed on from there; there is no global one. A test's [`ManualClock`]
-//!   stands still until the test advances it, and wakes tasks that [sleep](Clock::sleep) on it.
+//!   expires (tokens, certificates, leases, keys with a time to live, cached decisions and keys). A server has one
+//!   clock. It is part of its configuration and is passed on from there; there is no global one. A test's
+//!   [`ManualClock`] stands still until the test advances it, and wakes tasks that [sleep](Clock::sleep) on it.
 //! - *Real time* ([`Stopwatch`], [`monotonic_now`], [`timer_now`]): durations that metrics and logs show, compute
 //!   budgets, deadlines of requests and of I/O, back-off, rates. A test's clock does not move it: a request must not
 //!   time out because a test advances the clock by an hour.
 //!
-//! `crates/clippy.toml` forbids `SystemTime::now`, `SystemTime::elapsed` and `Instant::now` (also tokio's) everywhere else.
+//! `crates/clippy.toml` forbids `SystemTime::now`, `SystemTime::elapsed` and `Instant::now` (also tokio's) everywhere
+//! else.
 //!
 //! A reading of the operating system's clock costs one branch more than calling it directly.
 //!
@@ -64,7 +65,7 @@ impl Clock {
         }
     }
 
-    /// Monotonic time of the server, for expiry that a jump of the machine's clock must not concern.
+    /// Monotonic time of the server, for expiry that must be independent of jumps of the machine's clock.
     #[inline]
     pub fn moment(&self) -> Moment {
         match &self.0 {

@@ -21,7 +21,7 @@ impl Stopwatch {
     }
 }
 
-/// Real monotonic time: for deadlines and budgets of work, and for state machines that are told the time.
+/// Real monotonic time: for deadlines and budgets of work, and for state machines that take the time as an argument.
 #[inline]
 pub fn monotonic_now() -> Instant {
     Instant::now()

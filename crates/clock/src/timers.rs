@@ -22,10 +22,10 @@ impl Clock {
         .await;
     }
 
-    /// Waits as long.
+    /// Waits for a duration.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
-            // Not by a moment: a test may have paused the runtime's time, of which moments know nothing.
+            // Not by a moment: a test may have paused the runtime's time, which moments do not follow.
             None => tokio::time::sleep(duration).await,
             Some(_) => self.sleep_until(self.moment() + duration).await,
         }
