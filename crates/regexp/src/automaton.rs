@@ -1,4 +1,4 @@
-//! Expressions as automata of `regex-automata`: the fastest to search with, and dear to build.
+//! Expressions as automata of `regex-automata`: the fastest to search with, and expensive to build.
 
 use regex_automata::meta;
 use regex_automata::util::syntax;
@@ -11,7 +11,7 @@ const MAX_AUTOMATON: usize = 128 << 10;
 /// Limit on the cache of states of a search, in bytes.
 const MAX_STATES: usize = 128 << 10;
 
-/// The automaton of an expression, if it is not too large.
+/// Automaton of an expression, if it is not too large.
 pub(crate) fn build(piece: &Piece) -> Option<meta::Regex> {
     let config = meta::Regex::config()
         .nfa_size_limit(Some(MAX_AUTOMATON))

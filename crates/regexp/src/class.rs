@@ -1,11 +1,11 @@
-//! Classes of characters as they stand in an expression.
+//! Character classes as they are written in an expression.
 
 use std::sync::Arc;
 
 use crate::runes::Runes;
 
-/// A set of characters. One that names large sets (`[\pL_]`) takes a dozen bytes in a text and thousands as
-/// ranges: it is put together when it is needed.
+/// A character class. A class with large named sets (`[\pL_]`) takes a dozen bytes in the pattern and thousands as
+/// ranges: its ranges are computed when they are needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Class {
     Whole(Arc<Runes>),
@@ -15,7 +15,7 @@ pub(crate) enum Class {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     pub ranges: Vec<(u32, u32)>,
-    /// Sets that have names, each once.
+    /// Named sets, each once.
     pub named: Vec<Arc<Runes>>,
     pub negated: bool,
 }

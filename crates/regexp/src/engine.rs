@@ -1,4 +1,4 @@
-//! Compiled expressions, and with what they are searched for.
+//! Compiled expressions, and their search engines.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,23 +12,23 @@ use crate::program::Program;
 use crate::tree::Piece;
 use crate::{automaton, parser};
 
-/// The largest program for which an automaton is tried. Beyond it searches are slower and cost less
-/// to begin.
+/// Maximum program size for which an automaton is tried. Larger expressions are searched by the machine, which is
+/// slower and costs less to build.
 const MAX_FOR_AUTOMATON: u64 = 2_000;
-/// Limit on the memory of all compiled expressions of the process, in bytes. Beyond it an expression is compiled
-/// for each search and forgotten, which costs time and takes no memory.
+/// Limit on the memory of all compiled expressions of the process, in bytes. Beyond it an expression is compiled for
+/// each search and dropped, which costs time and takes no memory.
 const MAX_HELD: usize = 128 << 20;
-/// Memory of an automaton beside itself: the caches of its searches.
+/// Memory of an automaton's search caches.
 const SEARCHES: usize = 32 << 10;
-/// Number of levels that are compiled on the stack that is there, threads that serve requests have 2 MiB, and
-/// to an automaton, whose builder recurses as well.
+/// Maximum height that is compiled on the present stack (request threads have 2 MiB) and to an automaton, whose builder
+/// recurses as well.
 const SHALLOW: usize = 100;
 /// Stack of one level, in bytes, in a build without optimization.
 const LEVEL: usize = 8 << 10;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A regular expression that Go accepts. Copies share what is compiled.
+/// A regular expression that Go accepts. Clones share the compiled form.
 #[derive(Clone)]
 pub struct Regexp(Arc<Shared>);
 
@@ -37,7 +37,7 @@ struct Shared {
     engine: OnceLock<Held>,
 }
 
-/// An engine, counted as long as it is there.
+/// An engine, counted in `HELD` while it lives.
 struct Held {
     engine: Engine,
     bytes: usize,
@@ -63,21 +63,21 @@ pub(crate) enum Engine {
 }
 
 impl Regexp {
-    /// Reads an expression; the error is in Go's words. Takes time that is linear in the expression:
-    /// it is compiled when it is first searched for.
+    /// Parses an expression; the error has Go's message. Takes time that is linear in the expression: it is compiled at
+    /// the first search.
     pub fn new(pattern: &str) -> Result<Self, SyntaxError> {
         let piece = parser::parse(pattern)?;
         Ok(Regexp(Arc::new(Shared { piece, engine: OnceLock::new() })))
     }
 
-    /// The same expression for one search in a short text: what costs the least to build, rather
-    /// than what is the fastest to search with.
+    /// The same expression for one search in a short text: compiled to the form that is cheapest to build, rather than
+    /// fastest to search with.
     pub fn for_one_search(self) -> Self {
         kevel_compute::filled(&self.0.engine, || Held::new(Engine::program(&self.0.piece)));
         self
     }
 
-    /// Whether it matches anywhere in the text.
+    /// Whether the expression matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> Result<bool, Exhausted> {
         self.with_engine(|engine| match engine {
             Engine::Automaton(regex) => Ok(regex.is_match(text)),
@@ -91,8 +91,8 @@ impl Regexp {
         Ok(found.and_then(|(start, end)| text.get(start..end)))
     }
 
-    /// The places of matches from left to right that do not overlap, at most so many. An empty one
-    /// directly behind another is none.
+    /// Positions of non-overlapping matches from left to right, at most `limit`. An empty match directly behind another
+    /// does not count.
     pub fn find_all(&self, text: &str, limit: usize) -> Result<Vec<(usize, usize)>, Exhausted> {
         self.with_engine(|engine| engine.find_all(text, limit))
     }
@@ -176,7 +176,7 @@ fn find_from(regex: &meta::Regex, text: &str, from: usize) -> Option<(usize, usi
     Some((found.start(), found.end()))
 }
 
-/// All matches, by what finds the first at or after a position.
+/// All matches, given a function that finds the first at or after a position.
 fn all(
     text: &str,
     limit: usize,

@@ -1,14 +1,14 @@
-//! Reasons for which an expression is refused, or a search has no result.
+//! Errors of expressions and searches.
 
 use std::fmt;
 
-/// An expression that Go's `regexp.Compile` refuses, in its words.
+/// An expression that Go's `regexp.Compile` rejects, with its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expression}`")]
 pub struct SyntaxError {
-    /// The kind of mistake.
+    /// Kind of error.
     pub code: Code,
-    /// The part of the expression that is wrong.
+    /// The invalid part of the expression.
     pub expression: String,
 }
 
@@ -18,30 +18,30 @@ impl SyntaxError {
     }
 }
 
-/// Kinds of mistakes (upstream: `syntax.ErrorCode`).
+/// Kinds of errors (upstream: `syntax.ErrorCode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// A range that is upside down, or a class that has no such name.
+    /// A reversed range, or an unknown class name.
     InvalidCharacterRange,
-    /// A backslash before a character that means nothing.
+    /// A backslash before a character without a meaning.
     InvalidEscape,
-    /// A name of a group with other characters than letters, digits and underscores.
+    /// A group name with other characters than letters, digits and underscores.
     InvalidNamedCapture,
     /// `(?` before something that is no flag.
     InvalidPerlOperator,
     /// A repetition of a repetition: `a**`.
     InvalidRepeatOperator,
-    /// More than a thousand repetitions, or fewer than none.
+    /// More than a thousand repetitions, or a reversed range of counts.
     InvalidRepeatSize,
-    /// A class without its end.
+    /// A class without its closing bracket.
     MissingBracket,
-    /// A group without its end.
+    /// A group without its closing parenthesis.
     MissingParenthesis,
     /// A repetition of nothing.
     MissingRepeatArgument,
     /// A backslash before nothing.
     TrailingBackslash,
-    /// The end of a group that did not begin.
+    /// A closing parenthesis without a group.
     UnexpectedParenthesis,
     /// More levels than [`crate::MAX_HEIGHT`].
     NestingDepth,
@@ -69,7 +69,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A search that took more steps than it may.
+/// A search that exceeded its limit of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("regular expression takes too many steps on this text")]
 pub struct Exhausted;

@@ -1,25 +1,25 @@
-//! Case folding of sets of characters (`(?i)`), as Unicode's simple case folding has it.
+//! Case folding of character sets (`(?i)`), by Unicode's simple case folding.
 
 use std::sync::LazyLock;
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-/// Code points between which there is anything to fold.
+/// Range of code points with case folding.
 const FOLDING: std::ops::RangeInclusive<char> = 'A'..='\u{1e943}';
 
-/// Neighbouring code points that fold alike. Some hundreds of them stand for all of Unicode, so that
-/// folding a range does not take a step for each of its code points.
+/// Neighbouring code points that fold alike. Some hundreds of runs cover all of Unicode, so that folding a range does
+/// not take a step for each of its code points.
 #[derive(Debug)]
 enum Run {
-    /// Each is equal to the one this far away.
+    /// Each folds to the code point at this distance.
     Shift { low: u32, high: u32, distance: i64 },
-    /// Each is equal to its neighbour: the first to the second, the third to the fourth.
+    /// Each folds to its neighbour: the first to the second, the third to the fourth.
     Pairs { low: u32, high: u32 },
 }
 
 static RUNS: LazyLock<Vec<Run>> = LazyLock::new(runs);
 
-/// Adds to ranges what is equal to one of a range but for its case.
+/// Adds the case variants of a range's characters to `ranges`.
 pub(crate) fn add_folded(low: u32, high: u32, ranges: &mut Vec<(u32, u32)>) {
     for run in RUNS.iter() {
         match *run {
@@ -76,7 +76,7 @@ fn runs() -> Vec<Run> {
     runs
 }
 
-/// Whether the code point here and the next one are equal to one another and to nothing else.
+/// Whether this code point and the next one fold to one another and to nothing else.
 fn is_pair(equal: &[(u32, Vec<u32>)], at: usize) -> bool {
     match equal.get(at..at + 2) {
         Some([(first, one), (second, other)]) => {
@@ -86,9 +86,9 @@ fn is_pair(equal: &[(u32, Vec<u32>)], at: usize) -> bool {
     }
 }
 
-/// The others that a character is equal to, if there are any.
+/// The other case variants of a character, if there are any.
 fn equal_to(character: char) -> Option<(u32, Vec<u32>)> {
-    // What folds has another case; to ask for that is much cheaper than to fold.
+    // Characters that fold have another case; checking that is much cheaper than folding.
     let cased = character.to_lowercase().next() != Some(character)
         || character.to_uppercase().next() != Some(character);
     if !cased {

@@ -1,10 +1,10 @@
-//! Regular expressions of users, as Go's `regexp` takes them: the reference compiles patterns of
-//! schemas, CEL's `matches` and `--cors-allowed-origins` with it.
+//! Regular expressions of users with Go's `regexp` syntax and semantics: the reference uses it for schema patterns,
+//! CEL's `matches` and `--cors-allowed-origins`.
 //!
-//! Patterns are accepted, refused and matched as in Go, with its error messages. The parser is this
-//! crate's own. Searches run on an automaton of `regex-automata` where that is small, and otherwise on a
-//! machine whose programs are as large as Go's. Neither is built before the first search: most
-//! expressions are only checked, and thousands of them may stand in one request.
+//! Patterns are accepted, rejected and matched as in Go, with its error messages. The parser is this crate's own.
+//! Searches run on an automaton of `regex-automata` if that is small, and otherwise on a machine whose programs are as
+//! large as Go's. Neither is built before the first search: most expressions are only validated, and thousands of them
+//! may be in one request.
 //!
 //! ```
 //! use kevel_regexp::Regexp;
@@ -34,16 +34,16 @@ mod unicode;
 pub use engine::Regexp;
 pub use error::{Code, Exhausted, SyntaxError};
 
-/// The most repetitions, those of repetitions multiplied; Go's limit.
+/// Maximum number of repetitions, nested ones multiplied; Go's limit.
 pub const MAX_COPIES: u64 = 1000;
-/// The most levels of an expression's tree; Go's limit.
+/// Maximum height of an expression's tree; Go's limit.
 pub const MAX_HEIGHT: usize = 1000;
-/// The most instructions that an expression may be compiled to: 1 MiB of them. Go takes fifty times as
-/// many (128 MB); this is 65 repetitions of a thousand each.
+/// Maximum number of instructions of a compiled expression: 1 MiB of them. Go allows fifty times as many (128 MB); this
+/// is 65 repetitions of a thousand each.
 pub const MAX_SIZE: u64 = 1 << 16;
-/// The longest expression, in bytes. Go has no such limit; longer ones have more instructions than
-/// [`MAX_SIZE`] in most cases, and an expression that is not constant is read for each evaluation.
+/// Maximum length of an expression, in bytes. Go has no such limit; longer ones have more instructions than
+/// [`MAX_SIZE`] in most cases, and an expression that is not constant is parsed for each evaluation.
 pub const MAX_LENGTH: usize = 64 << 10;
-/// The most code points that stand in an expression and at the ends of its classes' ranges: 16 MiB. Go
-/// takes eight times as many; `\pL` has thirteen hundred.
+/// Maximum number of code points in an expression and at the ends of its classes' ranges: 16 MiB. Go allows eight times
+/// as many; `\pL` has thirteen hundred.
 pub const MAX_RUNES: usize = 1 << 22;

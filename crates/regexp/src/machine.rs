@@ -1,19 +1,19 @@
-//! The machine that runs programs: it reads a text once and follows all alternatives at a time,
-//! those that are preferred first. Time is linear in the text for a given program.
+//! Machine that runs programs (upstream: regexp's NFA): it reads a text once and follows all alternatives at a time, in
+//! order of preference. Time is linear in the text for a given program.
 
 use crate::error::Exhausted;
 use crate::program::{Instruction, Program};
 use crate::tree::Look;
 
-/// Limit on the steps of all searches of a text: half a second. A text of megabytes and a
-/// program of thousands of instructions are beyond it.
+/// Limit on the steps of all searches of a text: half a second. Megabytes of text with a program of thousands of
+/// instructions exceed it.
 const MAX_STEPS: u64 = 50_000_000;
 
-/// Alternatives that are followed, in order, each with where its match began.
+/// Alternatives that are followed, in order, each with the start of its match.
 #[derive(Debug)]
 struct Threads {
     list: Vec<(u32, usize)>,
-    /// In which round an instruction was put into the list.
+    /// Round in which an instruction was added to the list.
     seen: Vec<u32>,
     round: u32,
 }
@@ -34,7 +34,7 @@ impl Threads {
         }
     }
 
-    /// Whether an instruction was not seen in this round yet.
+    /// Whether an instruction was not added in this round yet; marks it.
     fn note(&mut self, instruction: u32) -> bool {
         match self.seen.get_mut(instruction as usize) {
             Some(seen) if *seen != self.round => {
@@ -46,7 +46,7 @@ impl Threads {
     }
 }
 
-/// A program at work on a text. Its lists are as long as the program, and made once for all matches.
+/// A run of a program on a text. Its lists are as long as the program, and are allocated once for all matches.
 pub(crate) struct Machine<'a> {
     program: &'a Program,
     text: &'a str,
@@ -63,7 +63,7 @@ impl<'a> Machine<'a> {
         Machine { program, text, now, next, stack: Vec::new(), steps: 0 }
     }
 
-    /// The first match at or after a position: where it begins and ends.
+    /// Start and end of the first match at or after a position.
     pub fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
         let mut found = None;
         let mut place = Place::new(self.text, from);
@@ -112,8 +112,8 @@ impl<'a> Machine<'a> {
         None
     }
 
-    /// Puts an instruction into a list, that of the next character or of this one, or those that it
-    /// leads to without a character.
+    /// Adds an instruction, or those that it leads to without reading a character, to the list of the next character or
+    /// of this one.
     fn follow(&mut self, from: u32, start: usize, place: &Place, next: bool) {
         let threads = if next { &mut self.next } else { &mut self.now };
         self.stack.push(from);
@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// A place between two characters of the text.
+/// A position between two characters of the text.
 struct Place {
     at: usize,
     previous: Option<char>,

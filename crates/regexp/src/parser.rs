@@ -1,5 +1,5 @@
-//! The parser of Go's syntax (RE2's with Perl's extensions): reads expressions in one pass, with a
-//! stack of its own for groups, and refuses what is over the limits as soon as it is.
+//! Parser of Go's syntax (RE2's with Perl's extensions): reads expressions in one pass, with an explicit stack of
+//! groups, and rejects an expression as soon as it exceeds a limit.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::runes::{MAX_RUNE, Runes};
 use crate::tree::{Look, Piece, Repeat};
 use crate::{MAX_COPIES, MAX_HEIGHT, MAX_LENGTH, MAX_RUNES, MAX_SIZE};
 
-/// The most ranges of a class to which another alternative is added. Each addition copies it: many
-/// characters in a row would take the square of their number.
+/// Maximum number of ranges of a class to which another alternative is merged. Each merge copies it: many
+/// single-character alternatives would take quadratic time.
 const MAX_MERGED: usize = 64;
 
-/// Reads an expression.
+/// Parses an expression.
 pub(crate) fn parse(pattern: &str) -> Result<Piece, SyntaxError> {
     if pattern.len() > MAX_LENGTH {
         return Err(SyntaxError::new(Code::Large, pattern));
@@ -31,11 +31,11 @@ pub(crate) fn parse(pattern: &str) -> Result<Piece, SyntaxError> {
     parser.finish()
 }
 
-/// Group that is being read: its finished alternatives, and the pieces of the one in hand.
+/// Group that is being parsed: its finished alternatives, and the pieces of the present one.
 #[derive(Debug, Default)]
 struct Group {
     captures: bool,
-    /// The flags that hold again behind the group.
+    /// Flags to restore behind the group.
     flags: Flags,
     branches: Vec<Piece>,
     sequence: Vec<Piece>,
@@ -45,13 +45,13 @@ struct Parser<'p> {
     group: Group,
     outer: Vec<Group>,
     flags: Flags,
-    /// The code points of all pieces that were pushed.
+    /// Number of code points of all pieces so far.
     runes: usize,
     pattern: &'p str,
 }
 
 impl<'p> Parser<'p> {
-    /// Reads what stands next. Gives where the repetition begins, if it was one.
+    /// Parses the next token. Returns the position of the repetition, if it was one.
     fn step(
         &mut self,
         reader: &mut Reader<'p>,
@@ -154,8 +154,8 @@ impl<'p> Parser<'p> {
         self.push(Piece::literal(character.into(), self.flags.fold))
     }
 
-    /// Puts a piece at the end of the sequence. Literals before it become one: no repetition can
-    /// mean the last of them any more.
+    /// Appends a piece to the sequence. Literals before it are merged: no repetition can apply to the last of them any
+    /// more.
     fn push(&mut self, piece: Piece) -> Result<(), SyntaxError> {
         self.check(&piece)?;
         self.merge_literals();
@@ -248,7 +248,7 @@ impl<'p> Parser<'p> {
         Err(SyntaxError::new(Code::InvalidPerlOperator, reader.since(start)))
     }
 
-    /// Ends an alternative. Neighbours that are one character each become one class.
+    /// Ends an alternative. Neighbouring alternatives of one character each are merged into one class.
     fn branch(&mut self) -> Result<(), SyntaxError> {
         self.merge_literals();
         let piece = Piece::concat(std::mem::take(&mut self.group.sequence));
@@ -265,7 +265,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// The group in hand, whole.
+    /// The whole present group.
     fn group(&mut self) -> Result<Piece, SyntaxError> {
         self.branch()?;
         let piece = Piece::alternate(std::mem::take(&mut self.group.branches));

@@ -1,8 +1,8 @@
-//! Expressions as instructions, for a machine that follows all alternatives at once.
+//! Programs: expressions as instructions for the machine, which follows all alternatives at once.
 //!
-//! As Go's programs are, and unlike the automata of `regex-automata`: an instruction reads a whole
-//! character and refers to its class, so that `\pL{1000}` is a thousand instructions and one class
-//! rather than a thousand automata over bytes. Compiling takes a step for each instruction.
+//! Like Go's programs, and unlike the automata of `regex-automata`, an instruction reads a whole character and refers
+//! to its class, so that `\pL{1000}` is a thousand instructions and one class rather than a thousand automata over
+//! bytes. Compiling takes a step for each instruction.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(crate) enum Instruction {
         look: Look,
         next: u32,
     },
-    /// Both, the first rather than the second.
+    /// Two alternatives; the first is preferred.
     Split {
         first: u32,
         second: u32,
     },
     Match,
-    /// Nothing matches.
+    /// Never matches.
     Fail,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Program {
     pub instructions: Vec<Instruction>,
     pub classes: Vec<Arc<Runes>>,
     pub start: u32,
-    /// It matches at the text's beginning or not at all.
+    /// Whether it matches only at the beginning of the text.
     pub anchored: bool,
 }
 
@@ -63,14 +63,14 @@ impl Program {
     }
 }
 
-/// Number of classes that are remembered while compiling, to be shared: a search through them must stay short.
+/// Number of recent classes that are looked up for sharing while compiling: the search must stay short.
 const RECENT: usize = 64;
 
 struct Compiler {
     program: Program,
-    /// Classes of characters whose case does not count, by character.
+    /// Case-insensitive classes of single characters, by character.
     folds: Vec<(u32, u32)>,
-    /// Classes that were met last, by where they stand in the tree.
+    /// The last compiled classes, by address in the tree.
     recent: VecDeque<(usize, u32)>,
 }
 
@@ -82,7 +82,7 @@ impl Compiler {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// Compiles a piece after which it goes on at an instruction; gives where the piece begins.
+    /// Compiles a piece that continues at instruction `next`; returns the piece's first instruction.
     fn piece(&mut self, piece: &Piece, next: u32) -> u32 {
         match &piece.node {
             Node::Empty => next,
@@ -123,7 +123,7 @@ impl Compiler {
         next: u32,
     ) -> u32 {
         let (mut entry, copies) = match max {
-            // Nothing, or the last of those that must be, as often as it likes.
+            // Zero times, or the last required copy any number of times.
             None => {
                 let plus = self.plus(piece, greedy, next);
                 let optional = min == 0;
@@ -174,7 +174,7 @@ impl Compiler {
         self.emit(Instruction::Class { class, next })
     }
 
-    /// The number of a class. The copies of a repetition come one after the other, and share it.
+    /// Number of a class. The copies of a repetition follow each other, and share it.
     fn class(&mut self, class: &Class) -> u32 {
         let place = std::ptr::from_ref(class).addr();
         let known = self.recent.iter().find(|(known, _)| *known == place);
@@ -195,7 +195,7 @@ impl Compiler {
     }
 }
 
-/// Whether a piece begins with the text's beginning, however it goes on.
+/// Whether every match of a piece begins at the beginning of the text.
 fn begins_text(piece: &Piece) -> bool {
     match &piece.node {
         Node::Look(look) => *look == Look::BeginText,

@@ -1,4 +1,4 @@
-//! Tokens of expressions: escapes, classes, counts and names of groups.
+//! Tokens of expressions: escapes, classes, counts and group names.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::fold::add_folded;
 use crate::runes::{MAX_RUNE, Runes};
 use crate::unicode::{self, Named};
 
-/// An expression that is read from left to right.
+/// Reader of an expression from left to right.
 pub(crate) struct Reader<'p> {
     pattern: &'p str,
     at: usize,
-    /// There is no `:]` any more. Looked for once: `[[:[[:` is not searched from each of its places.
+    /// Whether no `:]` follows. Searched once: `[[:[[:` is not searched from each of its positions.
     no_class_end: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The least number, if both are valid, and the most.
+    /// The minimum, if both counts are valid, and the maximum.
     pub fn bounds(&self) -> (Option<u32>, Option<u32>) {
         let valid = |count: u32| u64::from(count) <= MAX_COPIES;
         let fits = valid(self.min) && self.max.is_none_or(|max| valid(max) && self.min <= max);
@@ -46,7 +46,7 @@ impl<'p> Reader<'p> {
         self.pattern.get(self.at..).unwrap_or_default()
     }
 
-    /// Text that has been read from a position on.
+    /// Text from a position to the present one.
     pub fn since(&self, start: usize) -> &'p str {
         self.pattern.get(start..self.at).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl<'p> Reader<'p> {
         Err(SyntaxError::new(code, self.since(start)))
     }
 
-    /// `{2}`, `{2,}` or `{2,3}`; nothing is read if it is none of them.
+    /// Parses `{2}`, `{2,}` or `{2,3}`; `None` without reading anything for other text.
     pub fn counts(&mut self) -> Option<Counts> {
         let inner = self.rest().strip_prefix('{')?;
         let (min, rest) = count(inner)?;
@@ -107,7 +107,7 @@ impl<'p> Reader<'p> {
         quoted
     }
 
-    /// `(?P<name>` or `(?<name>`, if it is one of them.
+    /// Parses `(?P<name>` or `(?<name>`. Returns whether it was one of them.
     pub fn take_group_name(&mut self) -> Result<bool, SyntaxError> {
         let rest = self.rest();
         let name = match (rest.strip_prefix("(?P<"), rest.strip_prefix("(?<")) {
@@ -125,7 +125,7 @@ impl<'p> Reader<'p> {
         Ok(true)
     }
 
-    /// An escape that stands for a set: `\d`, `\pN`, `\p{Greek}`. Nothing is read if it is none.
+    /// Parses an escape for a set: `\d`, `\pN`, `\p{Greek}`. `None` without reading anything for other text.
     pub fn class_escape(&mut self, flags: Flags) -> Result<Option<Arc<Runes>>, SyntaxError> {
         let mut characters = self.rest().chars();
         if characters.next() != Some('\\') {
@@ -168,7 +168,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// An escape that stands for one code point.
+    /// Parses an escape for one code point.
     pub fn escape(&mut self) -> Result<u32, SyntaxError> {
         let start = self.at;
         self.skip(1);
@@ -184,7 +184,7 @@ impl<'p> Reader<'p> {
             'v' => Some(0x0B),
             'x' => self.hexadecimal(),
             '0' => Some(self.octal('0')),
-            // One digit alone would be what a group has captured, which Go does not have.
+            // A single digit would be a back-reference, which Go does not have.
             '1'..='7' if self.peek().is_some_and(|c| c.is_digit(8)) => Some(self.octal(character)),
             _ if character.is_ascii() && !character.is_ascii_alphanumeric() => {
                 Some(character.into())
@@ -226,7 +226,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// A set in brackets.
+    /// Parses a class in brackets.
     pub fn class(&mut self, flags: Flags) -> Result<Class, SyntaxError> {
         let start = self.at;
         self.skip(1);
@@ -250,7 +250,7 @@ impl<'p> Reader<'p> {
         Ok(class.class())
     }
 
-    /// `[:alpha:]` inside a set. Brackets that have no end are characters of the set.
+    /// Parses `[:alpha:]` inside a class. Brackets without an end are characters of the class.
     fn posix_class(&mut self, flags: Flags) -> Result<Option<Arc<Runes>>, SyntaxError> {
         let start = self.at;
         let Some(inner) = self.rest().strip_prefix("[:").filter(|_| !self.no_class_end) else {
@@ -296,7 +296,7 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// A count without needless zeros, and what follows it; too large a one is larger than any may be.
+/// A count without leading zeros, and the rest; one that is too large becomes `u32::MAX`.
 fn count(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(digits)?;

@@ -1,4 +1,4 @@
-//! The parser and both engines held against what Go has recorded (`conformance/regexp`).
+//! Tests of the parser and both engines against results recorded from Go (`conformance/regexp`).
 
 use crate::Regexp;
 use crate::automaton;
@@ -6,14 +6,14 @@ use crate::engine::Engine;
 use crate::program::Program;
 
 const RECORDED: &str = include_str!("../../../conformance/regexp/recorded.txt");
-/// Automata are tried for smaller expressions only, as a build without optimization is slow.
+/// Maximum size for automata, as a build without optimization is slow.
 const SMALL: u64 = 3_000;
 
 struct Case {
     pattern: String,
-    /// The message, with which the pattern is refused.
+    /// Expected error message.
     error: Option<String>,
-    /// Texts, and where in them are matches.
+    /// Texts with the positions of matches.
     searches: Vec<(String, Vec<(usize, usize)>)>,
 }
 
@@ -86,7 +86,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The text that is written with escapes: `\n`, and `\*3(ab\)` for three times `ab`.
+/// Text with escapes expanded: `\n`, and `\*3(ab\)` for three times `ab`.
 fn unescape(written: &str) -> String {
     let mut text = String::new();
     let mut rest = written;

@@ -13,7 +13,7 @@ const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 pub(crate) struct Runes(Vec<(u32, u32)>);
 
 impl Runes {
-    /// The set of these ranges, whatever their order.
+    /// The set of these ranges, in any order.
     pub fn new(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
@@ -32,7 +32,7 @@ impl Runes {
         &self.0
     }
 
-    /// The one code point, if there is only one.
+    /// The only code point, if there is exactly one.
     pub fn single(&self) -> Option<u32> {
         match self.0.as_slice() {
             [(low, high)] if low == high => Some(*low),
@@ -45,7 +45,7 @@ impl Runes {
         after.checked_sub(1).and_then(|at| self.0.get(at)).is_some_and(|(_, high)| rune <= *high)
     }
 
-    /// Union of two sets: one walk over both.
+    /// Union of two sets: one pass over both.
     pub fn union(&self, other: &Runes) -> Runes {
         let mut merged = Vec::with_capacity(self.0.len() + other.0.len());
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -75,7 +75,7 @@ impl Runes {
         Runes(ranges)
     }
 
-    /// The same set for the `regex` crates, in which there are no surrogates.
+    /// The same set for the `regex` crates, without surrogates, which they do not have.
     pub fn class(&self) -> ClassUnicode {
         let (first, last) = SURROGATES;
         let parts = self.0.iter().flat_map(|(low, high)| {

@@ -1,4 +1,4 @@
-//! Expressions as trees, with what their limits are about.
+//! Expressions as trees, with their sizes.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::runes::Runes;
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub node: Node,
-    /// Instructions of the compiled piece.
+    /// Number of instructions of the compiled piece.
     pub size: u64,
     pub height: usize,
-    /// The most copies of anything in it that its counted repetitions make together.
+    /// Maximum number of copies that nested counted repetitions make of anything in it.
     pub copies: u64,
 }
 
 #[derive(Debug)]
 pub(crate) enum Node {
     Empty,
-    /// A code point; `fold` says that its case does not count.
+    /// A code point; `fold`: case-insensitive.
     Rune {
         rune: u32,
         fold: bool,
     },
-    /// Several of them, one after the other.
+    /// Consecutive code points.
     Literal {
         runes: Vec<u32>,
         fold: bool,
     },
     Class(Class),
     Look(Look),
-    /// A group that captures. What it has captured is never asked for, but it has its size.
+    /// A capturing group. Captures are not recorded, but count in the size as in Go.
     Capture(Box<Piece>),
     Repeat {
         piece: Box<Piece>,
@@ -42,7 +42,7 @@ pub(crate) enum Node {
     Alternate(Vec<Piece>),
 }
 
-/// A condition on a place in the text.
+/// A condition on a position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     BeginText,
@@ -66,7 +66,7 @@ pub(crate) enum Repeat {
 }
 
 impl Repeat {
-    /// The least and the most repetitions.
+    /// Minimum and maximum number of repetitions.
     pub fn bounds(self) -> (u32, Option<u32>) {
         match self {
             Repeat::Star => (0, None),
@@ -89,7 +89,7 @@ impl Repeat {
 
     fn copies(self, of: u64) -> u64 {
         match self {
-            // What is never there is not looked into.
+            // A piece with zero copies is not counted.
             Repeat::Counted { max: Some(0), .. } => 1,
             Repeat::Counted { min, max } => of.saturating_mul(max.unwrap_or(min).max(1).into()),
             Repeat::Star | Repeat::Plus | Repeat::Optional => of,
@@ -110,7 +110,7 @@ impl Piece {
         Piece::leaf(Node::Rune { rune, fold }, 1)
     }
 
-    /// A class; one of a single character is that character.
+    /// A class; a class of a single character becomes that character.
     pub fn class(class: Class) -> Self {
         let single = match &class {
             Class::Whole(runes) => runes.single(),
@@ -137,7 +137,7 @@ impl Piece {
         Piece { node: Node::Repeat { piece: Box::new(self), repeat, greedy }, size, height, copies }
     }
 
-    /// Pieces one after the other. Sequences in the sequence are part of it.
+    /// Sequence of pieces. Nested sequences are flattened.
     pub fn concat(pieces: Vec<Piece>) -> Self {
         Piece::joined(pieces, Piece::empty, 0, Node::Concat, |node| match node {
             Node::Concat(inner) => Ok(inner),
@@ -145,7 +145,7 @@ impl Piece {
         })
     }
 
-    /// One of these pieces. Alternatives in an alternative are part of it.
+    /// Alternatives. Nested alternatives are flattened.
     pub fn alternate(pieces: Vec<Piece>) -> Self {
         Piece::joined(pieces, Piece::empty, 1, Node::Alternate, |node| match node {
             Node::Alternate(inner) => Ok(inner),
@@ -187,7 +187,7 @@ impl Piece {
         }
     }
 
-    /// Appends another literal, if both are literals of one kind; gives it back otherwise.
+    /// Appends another literal, if both are literals of one kind; otherwise returns it.
     pub fn append(&mut self, other: Piece) -> Option<Piece> {
         if let Node::Rune { rune, fold } = self.node
             && matches!(other.node, Node::Rune { .. } | Node::Literal { .. })
@@ -211,7 +211,7 @@ impl Piece {
         }
     }
 
-    /// The set of characters, if it matches exactly one character and the set is at hand.
+    /// The character set, if the piece matches exactly one character and the set is computed.
     pub fn one_character(&self) -> Option<Arc<Runes>> {
         match &self.node {
             Node::Class(Class::Whole(runes)) => Some(runes.clone()),
@@ -221,7 +221,7 @@ impl Piece {
     }
 }
 
-/// The characters that a literal's character stands for.
+/// Characters that a literal's character matches.
 pub(crate) fn folded(rune: u32, fold: bool) -> Runes {
     let mut ranges = vec![(rune, rune)];
     if fold {

@@ -11,7 +11,7 @@ use regex_syntax::hir::{Class, HirKind};
 use crate::fold::add_folded;
 use crate::runes::{MAX_RUNE, Runes};
 
-/// A set that has a name.
+/// A named set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Named {
     /// Code points in ranges: `\w`, `[:alpha:]`.
@@ -27,7 +27,7 @@ const DIGIT: &[(u32, u32)] = &[(0x30, 0x39)];
 const WORD: &[(u32, u32)] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
 const ASCII: &[(u32, u32)] = &[(0, 0x7F)];
 
-/// `\d`, `\s` and `\w`, and what is not in them: ASCII alone, and without the vertical tab.
+/// `\d`, `\s` and `\w`, and their complements: ASCII only, and without the vertical tab.
 pub(crate) fn perl(letter: char) -> Option<(Named, bool)> {
     let ranges: &[(u32, u32)] = match letter.to_ascii_lowercase() {
         'd' => DIGIT,
@@ -38,7 +38,7 @@ pub(crate) fn perl(letter: char) -> Option<(Named, bool)> {
     Some((Named::Ranges(ranges), letter.is_ascii_uppercase()))
 }
 
-/// The set of a POSIX class, by what stands between `[:` and `:]`, and whether it is negated.
+/// Set of a POSIX class, by the name between `[:` and `:]`, and whether it is negated.
 pub(crate) fn posix(name: &str) -> Option<(Named, bool)> {
     let (name, negated) = match name.strip_prefix('^') {
         Some(name) => (name, true),
@@ -64,7 +64,7 @@ pub(crate) fn posix(name: &str) -> Option<(Named, bool)> {
     Some((Named::Ranges(ranges), negated))
 }
 
-/// The set that `\p{…}` means. Case, spaces, hyphens and underscores in names do not count.
+/// Set of `\p{…}`. Case, spaces, hyphens and underscores in names are ignored.
 pub(crate) fn property(name: &str) -> Option<Named> {
     let name = canonical(name);
     let same = |known: &&&'static str| **known == name;
@@ -85,7 +85,7 @@ pub(crate) fn property(name: &str) -> Option<Named> {
     alias.map(|(_, category)| Named::Category(category))
 }
 
-/// A name in the form in which names are compared: `uppercase_letter` is `Uppercaseletter`.
+/// Canonical form of a name for comparison: `uppercase_letter` becomes `Uppercaseletter`.
 fn canonical(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for character in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
@@ -99,10 +99,10 @@ fn canonical(name: &str) -> String {
 
 type Key = (Named, bool, bool);
 
-/// Sets that have been asked for. There are some hundreds of names.
+/// Cache of computed sets. There are some hundreds of names.
 static KNOWN: LazyLock<Mutex<HashMap<Key, Arc<Runes>>>> = LazyLock::new(Mutex::default);
 
-/// The characters of a named set, or those that are not in it. Folding comes before negation.
+/// Characters of a named set, or its complement. Folding comes before negation.
 pub(crate) fn runes(named: Named, fold: bool, negated: bool) -> Arc<Runes> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = known.entry((named, fold, negated));
@@ -132,7 +132,7 @@ fn make(named: Named, fold: bool, negated: bool) -> Runes {
 
 const SURROGATES: [(u32, u32); 1] = [(0xD800, 0xDFFF)];
 
-/// Code points that are no characters; surrogates are assigned.
+/// Unassigned code points; surrogates count as assigned.
 fn unassigned() -> Runes {
     let surrogates = Runes::new(SURROGATES.to_vec());
     table("\\p{gc=Cn}").negated().union(&surrogates).negated()
@@ -151,7 +151,7 @@ const CATEGORIES: &[&str] = &[
     "So", "Z", "Zl", "Zp", "Zs",
 ];
 
-/// Long names of general categories, as they are compared.
+/// Long names of general categories, in canonical form.
 const ALIASES: &[(&str, &str)] = &[
     ("Casedletter", "LC"),
     ("Closepunctuation", "Pe"),
@@ -197,8 +197,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("Uppercaseletter", "Lu"),
 ];
 
-/// Scripts. Go knows those of several words by their names with underscores, which it takes out of the
-/// name that it looks for: it refuses them, and so does this.
+/// Scripts. Go has those of several words under names with underscores, but removes underscores from the name that it
+/// looks up: it rejects them, and so does this.
 const SCRIPTS: &[&str] = &[
     "Adlam",
     "Ahom",

@@ -1,4 +1,4 @@
-//! Hostile expressions: reading one is linear in its length, and compiling in what Go compiles it to.
+//! Tests with hostile expressions: parsing is linear in the length, and compiling in the size of Go's program.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kevel_regexp::{Code, Exhausted, MAX_LENGTH, MAX_SIZE, Regexp};
 
-/// Generous, for debug builds on busy machines; what is not linear takes minutes.
+/// Generous, for debug builds on busy machines; quadratic work takes minutes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
@@ -17,7 +17,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Each of these could be searched to its end from every place in it.
+/// A naive parser would scan each of these to the end from every position.
 #[test]
 fn expressions_are_read_in_linear_time() {
     for part in [
@@ -64,7 +64,7 @@ fn size_of_expressions_is_limited() {
     assert_eq!(code(&"\\pL".repeat(10_000)), Some(Code::Large));
 }
 
-/// A thousand and five hundred different expressions, each as large as Go takes one repetition to be.
+/// 1,500 different expressions, each as large as Go allows one repetition to be.
 #[test]
 fn many_large_expressions_are_compiled_and_forgotten() {
     let patterns: Vec<Regexp> = (0..1_500)
@@ -77,7 +77,7 @@ fn many_large_expressions_are_compiled_and_forgotten() {
     });
 }
 
-/// Searches that take text times program: the machine gives up rather than go on for minutes.
+/// Searches whose steps are text times program: the machine gives up rather than run for minutes.
 #[test]
 fn a_search_of_too_many_steps_is_given_up() {
     let text = "a".repeat(1 << 20);
