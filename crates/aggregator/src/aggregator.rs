@@ -1,4 +1,4 @@
-//! The aggregator: its parts, put together.
+//! The aggregator: assembly of its parts (upstream: kube-aggregator's APIAggregator).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,30 +22,30 @@ use crate::proxy::Proxy;
 use crate::registered::ApiServices;
 use crate::service_resolver::ServiceResolver;
 
-/// What an aggregator is made of.
+/// Configuration of the aggregator.
 #[derive(Debug)]
 pub struct Config {
-    /// The row of the API services.
+    /// The APIServices resource.
     pub api_services: Arc<Resource>,
-    /// Writes them.
+    /// Client that writes APIServices.
     pub client: Client,
-    /// Where the servers behind them are.
+    /// Resolver of the Services behind APIServices.
     pub resolver: Arc<ServiceResolver>,
-    /// Services, whose addresses extension servers are found at.
+    /// Storage of Services, by whose addresses extension servers are found.
     pub services: Arc<Storage>,
-    /// EndpointSlices, the same with `--enable-aggregator-routing`.
+    /// Storage of EndpointSlices, used instead with `--enable-aggregator-routing`.
     pub endpoint_slices: Arc<Storage>,
-    /// The definitions of custom kinds, where there are any.
+    /// Storage of CustomResourceDefinitions, if they are served.
     pub definitions: Option<Arc<Storage>>,
-    /// The groups and versions that this server itself has.
+    /// Groups and versions that this server itself serves.
     pub served: Vec<(String, String)>,
-    /// What this server shows to others: `--proxy-client-cert-file` and its key.
+    /// Client certificate for extension servers: `--proxy-client-cert-file` and its key.
     pub identity: Option<Identity>,
-    /// The way to services of the cluster.
+    /// Dialer for Services of the cluster.
     pub dialer: Dialer,
     /// `--aggregator-reject-forwarding-redirect`
     pub reject_forwarding_redirects: bool,
-    /// Where it is counted.
+    /// Metrics of the server.
     pub metrics: Arc<Metrics>,
 }
 
@@ -60,7 +60,7 @@ pub struct Aggregator {
     pub(crate) discovery: Arc<RemoteDiscovery>,
     pub(crate) openapi: Arc<OpenApi>,
     proxy: Proxy,
-    /// Whether this server's own API services are there.
+    /// Health check: whether this server's own APIServices are available.
     pub(crate) completion: Check,
 }
 
@@ -71,12 +71,12 @@ impl std::fmt::Debug for Aggregator {
 }
 
 impl Aggregator {
-    /// Builds everything and runs nothing.
+    /// Builds the parts without starting them.
     pub fn new(config: Config) -> Result<Self, String> {
         let Config { api_services, client, resolver, identity, .. } = config;
         let storage = api_services.storage.clone().ok_or("API services must be stored")?;
         if identity.is_some() {
-            // Who cannot show who it is should say so at once; whom it believes does not matter yet.
+            // Fail at start if the proxy client certificate cannot be loaded; CA bundles are checked per APIService.
             let (identity, insecure_skip_tls_verify) = (identity.clone(), true);
             tls_config(&Endpoint { identity, insecure_skip_tls_verify, ..Endpoint::default() })?;
         }
@@ -84,7 +84,7 @@ impl Aggregator {
         let services = Arc::new(ApiServices::new(storage, identity, config.dialer));
         let registration =
             AutoRegister::new(services.clone(), api_services.clone(), client.clone());
-        // The aggregator's own group has no API service, and must get none by a definition in it.
+        // The aggregator's own group has no APIService, and must get none through a CustomResourceDefinition.
         let own = api_services.kind.group.to_string();
         let groups = config.served.iter().map(|(group, _)| group.clone()).chain([own]).collect();
         let desired: Vec<Desired> = config.served.into_iter().filter_map(built_in).collect();
@@ -128,30 +128,30 @@ impl Aggregator {
         })
     }
 
-    /// What stands before the servers of the chain.
+    /// Filter in front of the server chain that proxies requests to extension servers.
     pub fn proxy(&self) -> Proxy {
         self.proxy.clone()
     }
 
-    /// What `/apis` lists.
+    /// Groups that `/apis` lists.
     pub fn groups(&self) -> Arc<dyn Registered> {
         Arc::new(Groups::new(self.services.clone(), self.discovery.clone()))
     }
 
-    /// The OpenAPI documents of other servers.
+    /// OpenAPI documents of extension servers.
     pub fn openapi(&self) -> Arc<dyn openapi::Remote> {
         self.openapi.clone()
     }
 }
 
-/// The API service of a version of a built-in group. One that has no place among the others has
-/// none: it could never be told from a custom kind's.
+/// APIService of a version of a built-in group; `None` without a priority: it could not be told from a custom
+/// resource's.
 fn built_in((group, version): (String, String)) -> Option<Desired> {
     let priority = priority::built_in(&group, &version)?;
     Some(Desired { group, version, priority, managed: Managed::OnStart })
 }
 
-/// The check that is green once each of these API services has been available.
+/// Health check that succeeds once each of these APIServices has been available.
 fn completion(services: &Arc<ApiServices>, mut names: Vec<String>) -> Check {
     names.sort();
     let pending = Arc::new(Mutex::new(names));

@@ -1,17 +1,17 @@
-//! An `APIService`: which server answers for a version of a group.
+//! `APIService`: the server that serves a version of an API group.
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
 
-/// The group of the API services themselves, and their version.
+/// API group of APIServices.
 pub const GROUP: &str = "apiregistration.k8s.io";
-/// The label that says who keeps an API service.
+/// Label that tells who manages an APIService.
 pub const MANAGED_LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
-/// The API service of the oldest group, which has no name and a path of its own.
+/// APIService of the core group, which has no name and a path of its own.
 pub const LEGACY: &str = "v1.";
 
-/// What there is to know about an API service, read once.
+/// Parsed APIService.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiService {
     /// `v1.apps`
@@ -21,18 +21,18 @@ pub struct ApiService {
     pub version: String,
     pub group_priority: i64,
     pub version_priority: i64,
-    /// Whom to ask; none for what this server answers itself.
+    /// Service of the extension server; `None` for a local APIService, which this server serves itself.
     pub service: Option<ServiceReference>,
-    /// Whom to believe (PEM).
+    /// CA bundle (PEM).
     pub ca_bundle: Vec<u8>,
     pub insecure_skip_tls_verify: bool,
     pub managed: Managed,
     pub available: bool,
-    /// Whether it says to be available because this server answers for it.
+    /// Whether its Available condition is that of a local APIService.
     pub is_local_said: bool,
 }
 
-/// Where the server is.
+/// Reference to a Service and its port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceReference {
     pub namespace: String,
@@ -40,19 +40,19 @@ pub struct ServiceReference {
     pub port: i64,
 }
 
-/// Who keeps an API service.
+/// Manager of an APIService.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managed {
-    /// Whoever made it.
+    /// Its creator.
     ByOthers,
-    /// This server, when it starts.
+    /// This server, at start.
     OnStart,
     /// This server, always.
     Always,
 }
 
 impl Managed {
-    /// What the label says.
+    /// Value of the label.
     pub fn label(self) -> &'static str {
         match self {
             Managed::ByOthers => "",
@@ -90,7 +90,7 @@ impl ApiService {
         }
     }
 
-    /// The path at which the version is described.
+    /// Discovery path of the version.
     pub fn path(&self) -> String {
         match self.name.as_str() {
             LEGACY => format!("/api/{}", self.version),
@@ -99,12 +99,12 @@ impl ApiService {
     }
 }
 
-/// Whether this server answers for it itself.
+/// Whether an APIService is local: this server serves it itself.
 pub fn is_local(object: &Value) -> bool {
     object.at(&["spec", "service"]).is_none()
 }
 
-/// The authorities (PEM).
+/// CA bundle (PEM).
 pub fn ca_bundle(object: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     match base64::decode_into(object.str_at(&["spec", "caBundle"]), &mut bytes) {
@@ -117,7 +117,7 @@ pub fn insecure_skip_tls_verify(object: &Value) -> bool {
     object.at(&["spec", "insecureSkipTLSVerify"]).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Whether an API service is available, and why.
+/// The Available condition of an APIService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub status: &'static str,
@@ -128,18 +128,18 @@ pub struct Condition {
 const AVAILABLE: &str = "Available";
 
 impl Condition {
-    /// That of what this server answers itself.
+    /// Condition of a local APIService.
     pub fn local() -> Self {
         let message = "Local APIServices are always available".to_owned();
         Condition { status: "True", reason: "Local", message }
     }
 
-    /// Whether an object says that it is available.
+    /// Whether an object has the condition Available=True.
     pub fn is_available(object: &Value) -> bool {
         available(object).is_some_and(|condition| condition.str_at(&["status"]) == "True")
     }
 
-    /// Whether an object says just this.
+    /// Whether an object has exactly this condition.
     fn is_said(&self, object: &Value) -> bool {
         let Condition { status, reason, message } = self;
         available(object).is_some_and(|said| {
@@ -148,7 +148,7 @@ impl Condition {
         })
     }
 
-    /// Writes the condition. The time is that of the last change from one status to another.
+    /// Writes the condition. `lastTransitionTime` changes only with the status.
     pub fn set(&self, object: &mut Value, now: Time) {
         let conditions = object.make_list(&["status"], "conditions");
         let known = conditions.iter_mut().find(|known| known.str_at(&["type"]) == AVAILABLE);

@@ -1,5 +1,5 @@
-//! Keeps the API services of what this server answers itself: those of its own groups when it
-//! starts, those of custom kinds always.
+//! Automatic registration of local APIServices (upstream: autoRegisterController): those of built-in groups at start,
+//! those of custom resources always.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use tokio::task::JoinSet;
 use crate::api_service::{ApiService, GROUP, MANAGED_LABEL, Managed};
 use crate::registered::ApiServices;
 
-/// How many are looked after at a time. At the start all of them are, so that the store can write
-/// them together.
+/// Number of concurrent workers. At start all APIServices are registered concurrently, so that the store can write them
+/// together.
 const WORKERS: usize = 2;
 const AT_START: usize = 64;
 
-/// What is there.
+/// State of an existing APIService.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Existing {
-    /// Nobody knows yet.
+    /// Not loaded yet.
     Unknown,
     None,
     ByOthers,
-    /// Kept when a server starts, but it was not there when this one did.
+    /// Managed at start, but it did not exist when this server started.
     OnStartLater,
     OnStart,
     Always,
 }
 
-/// What is to be done.
+/// Action for an APIService.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Fail,
@@ -47,7 +47,7 @@ enum Action {
     Delete,
 }
 
-/// What is to be done, by what is there (rows) and what is wanted (columns).
+/// Actions by existing (rows) and desired (columns) state.
 const TABLE: [(Existing, [Action; 3]); 6] = {
     use Action::*;
     [
@@ -71,7 +71,7 @@ fn action(existing: Existing, desired: Managed) -> Action {
     }
 }
 
-/// The group, version and priorities of an API service that is wanted.
+/// Group, version and priorities of a desired APIService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Desired {
     pub group: String,
@@ -120,7 +120,7 @@ impl Desired {
     }
 }
 
-/// Keeps API services.
+/// Controller that registers APIServices.
 pub(crate) struct AutoRegister {
     services: Arc<ApiServices>,
     resource: Arc<Resource>,
@@ -132,9 +132,9 @@ pub(crate) struct AutoRegister {
 #[derive(Default)]
 struct State {
     desired: HashMap<String, Desired>,
-    /// Those that were there when this server started.
+    /// APIServices that existed when this server started.
     at_start: HashSet<String>,
-    /// Those that were looked after at least once.
+    /// APIServices that were reconciled at least once.
     synced: HashSet<String>,
 }
 
@@ -146,20 +146,20 @@ impl AutoRegister {
         Arc::new(AutoRegister { services, resource, client, queue, state: Mutex::default() })
     }
 
-    /// Wants an API service.
+    /// Adds a desired APIService.
     pub fn add(&self, desired: Desired) {
         let name = desired.name();
         self.queue.add(&name);
         self.state().desired.insert(name, desired);
     }
 
-    /// Wants it no more.
+    /// Removes a desired APIService.
     pub fn remove(&self, name: &str) {
         self.state().desired.remove(name);
         self.queue.add(name);
     }
 
-    /// Works until the queue is shut down.
+    /// Runs until the queue is shut down.
     pub async fn run(self: Arc<Self>) {
         self.services.loaded().wait().await;
         let names: Vec<String> = {
@@ -202,7 +202,7 @@ impl AutoRegister {
             (Action::CreateOnce | Action::UpdateOnce | Action::DeleteOnce, ..) if synced => {}
             (Action::CreateOnce | Action::Create, Some(desired), _) => {
                 let created = self.client.create(COLLECTION, &desired.object()).await;
-                // Somebody was faster: this comes again when it is heard of.
+                // Another server was faster: the watch event leads to another reconciliation.
                 accept(created, &[reason::ALREADY_EXISTS])?;
             }
             (Action::UpdateOnce | Action::Update, Some(desired), Some(current))
@@ -255,10 +255,10 @@ impl AutoRegister {
     }
 }
 
-/// Where API services are.
+/// Path of APIServices.
 pub(crate) const COLLECTION: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
-/// Some failures mean that somebody else did it.
+/// Accepts failures that mean that another server did it.
 fn accept<T>(result: Result<T, StatusError>, reasons: &[&str]) -> Result<(), String> {
     match result {
         Err(error) if !reasons.contains(&error.reason()) => Err(error.to_string()),

@@ -1,4 +1,4 @@
-//! API services for the versions of custom kinds that are served.
+//! APIServices for served versions of custom resources (upstream: crdRegistrationController).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,27 +16,27 @@ use kevel_store::cache::{At, CacheError, Object, Selection};
 use crate::api_service::Managed;
 use crate::auto_register::{AutoRegister, Desired};
 
-/// How long is waited before the cache is followed anew.
+/// Pause before the cache is watched again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What of a definition says which versions are served: the rest is not read.
+/// Schema of the fields that tell which versions are served; the rest is not parsed.
 const SERVED: &str = r#"{"type":"object","properties":{"spec":{"type":"object","properties":{
     "group":{"type":"string"},"versions":{"type":"array","items":{"type":"object","properties":{
     "name":{"type":"string"},"served":{"type":"boolean"}}}}}}}}"#;
 
-/// A group and one of its versions.
+/// API group and version.
 type GroupVersion = (String, String);
 
-/// Wants an API service for each version that a definition serves.
+/// Controller that requests an APIService for each version that a CustomResourceDefinition serves.
 pub(crate) struct CrdRegistration {
     definitions: Arc<Storage>,
     registration: Arc<AutoRegister>,
     served: (Table, TypeId),
-    /// This server's own groups: definitions neither register nor unregister anything of them.
+    /// Built-in groups: CustomResourceDefinitions neither register nor unregister their versions.
     built_in: BTreeSet<String>,
-    /// What each definition serves, by its name.
+    /// Served versions by the name of the CustomResourceDefinition.
     known: Mutex<HashMap<String, BTreeSet<GroupVersion>>>,
-    /// Signaled when all definitions that were stored are looked at.
+    /// Signaled when all stored CustomResourceDefinitions are processed.
     pub initial_sync: Signal,
 }
 
@@ -59,7 +59,7 @@ impl CrdRegistration {
         }))
     }
 
-    /// Follows the definitions until their cache is closed.
+    /// Watches the CustomResourceDefinitions until their cache is closed.
     pub async fn run(self: Arc<Self>) {
         while !matches!(self.follow().await, Err(CacheError::Closed)) {
             tokio::time::sleep(RETRY).await;
@@ -91,7 +91,7 @@ impl CrdRegistration {
         }
     }
 
-    /// Wants what is served now, and no more what was served by nobody else.
+    /// Adds versions that are served now, and removes versions that no definition serves any more.
     fn look_at(&self, name: String, served: BTreeSet<GroupVersion>) {
         let mut known = self.known();
         let before = match served.is_empty() {

@@ -1,4 +1,4 @@
-//! The post-start hooks of the aggregator, by the reference's names.
+//! Post-start hooks of the aggregator, with the reference's names.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use kevel_server::signals::Signal;
 use crate::Aggregator;
 
 impl Aggregator {
-    /// Adds the post-start hooks, each with its health check. When all API services are known, and
-    /// the custom kinds, too, a 404 is to be believed: there is nobody to answer.
+    /// Adds the post-start hooks, each with its health check. Once all APIServices and the custom resources are loaded,
+    /// a 404 is final: no other server could answer.
     pub fn add_hooks(
         &self,
         lifecycle: &Lifecycle,
@@ -22,7 +22,7 @@ impl Aggregator {
             hooks.add_post_start(name, move |context| work.start(name, context))
         };
         if self.has_identity {
-            // The files are looked at whenever a connection is made.
+            // The files are checked whenever a connection is made.
             add("aggregator-reload-proxy-client-cert", Work::finite(async {}))?;
         }
         let (services, complete) =
@@ -71,8 +71,8 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Keeps this server's own API services. Those of custom kinds would be taken for superfluous
-    /// before the definitions are known.
+    /// Registers this server's own APIServices. Waits for the CustomResourceDefinitions: before they are loaded, their
+    /// APIServices would seem superfluous.
     fn register(&self) -> impl Future<Output = ()> + Send + 'static {
         let (registration, definitions) =
             (self.registration.clone(), self.crd_registration.clone());
@@ -88,14 +88,14 @@ impl Aggregator {
     }
 }
 
-/// What a hook leaves running.
+/// Background task of a hook.
 struct Work {
     task: Pending<'static, ()>,
-    /// What the hook waits for.
+    /// Signal that the hook waits for.
     until: Option<Signal>,
-    /// Whose workers end with the server.
+    /// Queue whose workers end with the server.
     queue: Option<Arc<WorkQueue>>,
-    /// Whether it ends by itself.
+    /// Whether the task ends by itself.
     finite: bool,
 }
 
@@ -104,7 +104,7 @@ impl Work {
         Work { task: Box::pin(task), until: None, queue: None, finite: false }
     }
 
-    /// The same, where it is done at some time.
+    /// A task that ends by itself.
     fn finite(task: impl Future<Output = ()> + Send + 'static) -> Self {
         Work { finite: true, ..Work::new(task) }
     }

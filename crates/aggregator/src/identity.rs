@@ -1,4 +1,4 @@
-//! Who asks, as one API server tells another.
+//! User of a proxied request, in the front proxy's headers.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use kevel_api::quote::quote;
@@ -8,11 +8,11 @@ const USER: HeaderName = HeaderName::from_static("x-remote-user");
 const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
-/// Who is spoken for has been settled here.
+/// Prefix of impersonation headers, which this server has processed.
 const IMPERSONATE: &str = "impersonate-";
 
-/// Writes a user into headers, in the place of what was there before: a client has said that, and is
-/// not believed. A user whom headers cannot name is not passed on as somebody else.
+/// Writes a user into the `X-Remote-*` headers, replacing those of the client, which are not trusted. Fails if headers
+/// cannot represent the user, rather than pass on another one.
 pub(crate) fn set(headers: &mut HeaderMap, user: &User) -> Result<(), String> {
     let told = |name: &HeaderName| {
         let name = name.as_str();
@@ -49,7 +49,7 @@ pub(crate) fn set(headers: &mut HeaderMap, user: &User) -> Result<(), String> {
     Ok(())
 }
 
-/// A key in which only what the names of headers may have is left.
+/// Escapes an extra key for use in a header name.
 fn escape(key: &str) -> String {
     let mut escaped = String::with_capacity(key.len());
     for byte in key.bytes() {

@@ -1,7 +1,7 @@
 //! Connections to one server, as many as its requests need.
 //!
-//! A server takes only so many requests at a time on an HTTP/2 connection, and watches stay: were
-//! there one connection only, some hundred watches would keep everybody else out.
+//! A server limits concurrent requests on an HTTP/2 connection, and watches stay open: with one connection only, some
+//! hundred watches would block all other requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,18 @@ use kevel_server::proxy::Outgoing;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-/// How many requests share a connection. API servers take a hundred.
+/// Maximum number of requests per connection. API servers allow a hundred.
 const MAX_REQUESTS: usize = 90;
-/// How many connections there are at most; then they are shared by more.
+/// Maximum number of connections; beyond it they are shared by more requests.
 const MAX_LANES: usize = 64;
-/// How long a connection is kept that nobody uses, and how many of them.
+/// Maximum age and number of idle connections.
 const IDLE: Duration = Duration::from_secs(90);
 const MAX_IDLE: usize = 25;
-/// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
-/// otherwise requests would go to a peer that vanished until the system gives up.
+/// Idle time after which an HTTP/2 connection is pinged, and the time limit of the reply: otherwise requests would go
+/// to a vanished peer until the system gives up.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
-/// Connections that are kept, of HTTP/2 where the server speaks it.
+/// Connection pool, with HTTP/2 if the server supports it.
 type Connections = legacy::Client<HttpsConnector<Connector>, Outgoing>;
 
 /// Connections to one server.
@@ -42,7 +42,7 @@ struct Lane {
     requests: AtomicUsize,
 }
 
-/// A request's place on a connection, for as long as its answer lasts.
+/// A request's slot on a connection, until the end of its response.
 pub(crate) struct Lease(Arc<Lane>);
 
 impl Lanes {
@@ -50,7 +50,7 @@ impl Lanes {
         Lanes { tls, name, dialer, lanes: Mutex::default() }
     }
 
-    /// A place for a request.
+    /// Reserves a slot for a request.
     pub fn lease(&self) -> Lease {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = |lane: &Arc<Lane>| lane.requests.load(Ordering::Relaxed);

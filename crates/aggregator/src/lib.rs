@@ -1,4 +1,4 @@
-//! The aggregation layer: which server answers for which version of which group.
+//! The aggregation layer (upstream: kube-aggregator): finds the server of each API group version.
 //!
 //! ```text
 //! APIService cache ─▶ registered (read once) ─┬─▶ proxy: requests ─▶ upstream (one a server)
@@ -7,7 +7,7 @@
 //!                                             └─▶ discovery and OpenAPI of remote groups
 //! ```
 //!
-//! And the same for resources: which peer of this server answers for those that it does not serve ([`Peers`]).
+//! Also proxies requests for resources that only a peer of this server serves ([`Peers`]; upstream: peerproxy).
 
 mod aggregator;
 mod api_service;

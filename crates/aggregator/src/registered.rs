@@ -1,5 +1,4 @@
-//! All API services as they are now, followed from the cache: read once for everybody who goes by
-//! them.
+//! All present APIServices, watched from the cache and parsed once for all users.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,28 +17,28 @@ use tokio::sync::watch;
 use crate::api_service::ApiService;
 use crate::upstream::Upstream;
 
-/// How long is waited before the cache is followed anew.
+/// Pause before the cache is watched again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// An API service, with the connections to its server if that is another one.
+/// An APIService, with the connections to its server if it is remote.
 #[derive(Debug)]
 pub(crate) struct Registered {
     pub service: ApiService,
     pub upstream: Option<Arc<Upstream>>,
 }
 
-/// By name.
+/// APIServices by name.
 pub(crate) type All = OrdMap<String, Arc<Registered>>;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
-/// All API services.
+/// All APIServices.
 pub(crate) struct ApiServices {
     storage: Arc<Storage>,
     identity: Option<Identity>,
     dialer: Dialer,
     all: ArcSwap<All>,
-    /// Those that other servers answer for: mostly none, which every request asks for.
+    /// Remote APIServices: mostly none, which every request checks.
     remote: ArcSwap<All>,
     any_remote: watch::Sender<bool>,
     loaded: Signal,
@@ -53,7 +52,7 @@ impl std::fmt::Debug for ApiServices {
 }
 
 impl ApiServices {
-    /// None yet. `identity` is what this server shows to others, whom it reaches by `dialer`.
+    /// An empty set. `identity` is the client certificate for extension servers, `dialer` connects to them.
     pub fn new(storage: Arc<Storage>, identity: Option<Identity>, dialer: Dialer) -> Self {
         ApiServices {
             storage,
@@ -67,7 +66,7 @@ impl ApiServices {
         }
     }
 
-    /// Calls `hear` with the name of every one that is there, comes, changes or goes.
+    /// Calls `hear` with the name of every APIService that exists, is added, changes or is removed.
     pub fn listen(&self, hear: impl Fn(&str) + Send + Sync + 'static) {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hear));
     }
@@ -76,24 +75,24 @@ impl ApiServices {
         self.all.load()
     }
 
-    /// Those that other servers answer for.
+    /// Remote APIServices.
     pub fn remote(&self) -> arc_swap::Guard<Arc<All>> {
         self.remote.load()
     }
 
-    /// Waits until another server answers for some.
+    /// Waits until there is a remote APIService.
     pub async fn some_remote(&self) {
         let mut any = self.any_remote.subscribe();
         // The sender lives as long as this.
         let _ = any.wait_for(|any| *any).await;
     }
 
-    /// Signaled when all that were stored are known.
+    /// Signaled when all stored APIServices are loaded.
     pub fn loaded(&self) -> &Signal {
         &self.loaded
     }
 
-    /// Follows the cache until it is closed.
+    /// Watches the cache until it is closed.
     pub async fn follow(&self) {
         while !matches!(self.follow_once().await, Err(CacheError::Closed)) {
             tokio::time::sleep(RETRY).await;
@@ -146,7 +145,7 @@ impl ApiServices {
         listeners.iter().for_each(|hear| hear(name));
     }
 
-    /// What an object says; connections stay while they lead to the same server.
+    /// Parses an object; connections are kept if its server is the same.
     fn read(&self, object: &Object, before: &All) -> Option<Arc<Registered>> {
         let value = self.storage.read(object.wire().ok()?).ok()?;
         let service = ApiService::read(&value);

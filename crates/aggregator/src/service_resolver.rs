@@ -1,4 +1,4 @@
-//! Address at which a Service is reached: its cluster IP, or one of its endpoints.
+//! Resolver of Services to addresses: the cluster IP, or one of the endpoints.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
@@ -9,10 +9,10 @@ use kevel_api::value::Value;
 use kevel_server::storage::{Storage, local_key};
 use thiserror::Error;
 
-/// The label of an EndpointSlice that names its Service.
+/// Label of an EndpointSlice with the name of its Service.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Reason for which a Service has no address, in the words of the reference.
+/// Reason that a Service has no address, with the reference's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ResolveError {
     /// There is no such Service.
@@ -54,33 +54,33 @@ const WITH_CLUSTER_IP: [&str; 3] = ["ClusterIP", "LoadBalancer", "NodePort"];
 #[derive(Clone, Debug)]
 pub struct ServiceResolver {
     services: Arc<Storage>,
-    /// Given where requests go to endpoints themselves: `--enable-aggregator-routing`.
+    /// Set if requests go directly to endpoints: `--enable-aggregator-routing`.
     endpoint_slices: Option<Arc<Storage>>,
     /// Address of this server itself.
     own: Option<SocketAddr>,
 }
 
 impl ServiceResolver {
-    /// Sends requests to cluster IPs, which the network has to route.
+    /// Resolves to cluster IPs, which the network has to route.
     pub fn cluster_ip(services: Arc<Storage>) -> Self {
         ServiceResolver { services, endpoint_slices: None, own: None }
     }
 
-    /// Sends each request to one of the endpoints that are ready.
+    /// Resolves to any of the ready endpoints.
     pub fn endpoints(services: Arc<Storage>, endpoint_slices: Arc<Storage>) -> Self {
         ServiceResolver { services, endpoint_slices: Some(endpoint_slices), own: None }
     }
 
-    /// Sends what is for the `kubernetes` Service to this address instead.
+    /// Resolves the `kubernetes` Service to this address instead.
     pub fn with_own_address(self, own: SocketAddr) -> Self {
         ServiceResolver { own: Some(own), ..self }
     }
 
-    /// Waits until all Services that were stored are known.
+    /// Waits until all stored Services are loaded.
     pub async fn loaded(&self) {
         let storages = [Some(&self.services), self.endpoint_slices.as_ref()];
         for storage in storages.into_iter().flatten() {
-            // One that is closed has nothing to wait for.
+            // A closed cache has nothing to wait for.
             let _ = storage.cache.loaded().await;
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn slices(
     slices.collect::<Result<_, _>>().map_err(ResolveError::Unreadable)
 }
 
-/// Facts of a Service that requests are routed by.
+/// Parts of a Service that are needed for routing.
 #[derive(Debug)]
 pub(crate) struct RoutedService {
     pub ty: String,
@@ -138,7 +138,7 @@ pub(crate) struct RoutedService {
     external_name: String,
     /// Ports with their names.
     ports: Vec<(i64, String)>,
-    /// The first of its families of addresses.
+    /// The first IP family.
     family: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl RoutedService {
         }
     }
 
-    /// The name of a port.
+    /// Name of a port.
     pub fn port_name(&self, port: i64) -> Option<&str> {
         let mut ports = self.ports.iter();
         ports.find(|(number, _)| *number == port).map(|(_, name)| name.as_str())
@@ -174,7 +174,7 @@ impl RoutedService {
         }
     }
 
-    /// The name of a port that a Service with a cluster IP must have.
+    /// Name of a port that a Service with a cluster IP must have.
     fn required_port_name(&self, name: &str, port: i64) -> Result<&str, ResolveError> {
         if !WITH_CLUSTER_IP.contains(&self.ty.as_str()) {
             return Err(ResolveError::UnsupportedType(self.ty.clone()));
@@ -184,13 +184,13 @@ impl RoutedService {
     }
 }
 
-/// Facts of an EndpointSlice that requests are routed by.
+/// Parts of an EndpointSlice that are needed for routing.
 #[derive(Debug)]
 pub(crate) struct RoutedSlice {
     address_type: String,
-    /// Ports that have a name.
+    /// Named ports.
     ports: Vec<(String, i64)>,
-    /// The first address of each endpoint that takes requests, as one does that does not say; empty if it has none.
+    /// First address of each ready endpoint (unset means ready); empty if it has none.
     ready: Vec<String>,
 }
 
@@ -214,7 +214,7 @@ impl RoutedSlice {
         }
     }
 
-    /// Whether an endpoint takes requests at a port.
+    /// Whether a ready endpoint serves a port.
     pub fn serves(&self, port_name: &str) -> bool {
         !self.ready.is_empty() && self.port(port_name).is_some()
     }
@@ -223,7 +223,7 @@ impl RoutedSlice {
         self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| *port)
     }
 
-    /// An endpoint that is ready, any of them.
+    /// Address of a random ready endpoint.
     fn ready_address(&self, port_name: &str) -> Option<String> {
         let port = self.port(port_name)?;
         let address = self.ready.get(random(self.ready.len()))?;
@@ -231,7 +231,7 @@ impl RoutedSlice {
     }
 }
 
-/// Puts the slices in any order, those of the Service's first family of addresses first.
+/// Orders the slices randomly, those of the Service's first IP family first.
 fn prefer(slices: &mut [Arc<RoutedSlice>], family: Option<&str>) {
     let Some(first) = family else { return };
     let turn = random(slices.len());
@@ -239,7 +239,7 @@ fn prefer(slices: &mut [Arc<RoutedSlice>], family: Option<&str>) {
     slices.sort_by_key(|slice| slice.address_type != first);
 }
 
-/// Number below `count`. No secret: knowing where the next request goes gains nothing.
+/// Random number below `count`. Need not be secret: knowing the next endpoint gains nothing.
 fn random(count: usize) -> usize {
     let random = usize::try_from(RandomState::new().hash_one(())).unwrap_or_default();
     random.checked_rem(count).unwrap_or_default()

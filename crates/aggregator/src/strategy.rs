@@ -1,4 +1,4 @@
-//! What is special about an `APIService`, and what is wrong with one.
+//! Strategy of APIServices: defaults and validation.
 
 use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
@@ -10,15 +10,15 @@ use kevel_server::strategy::{MetadataChecks, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::api_service::{self, Condition};
 
-/// The rules of API services.
+/// Strategy of APIServices (upstream: apiservice's registry strategy).
 #[derive(Clone, Debug)]
 pub struct ApiServiceStrategy {
-    /// Time of the server.
+    /// Clock of the server.
     pub clock: Clock,
 }
 
 impl Strategy for ApiServiceStrategy {
-    /// What this server answers itself is there at once.
+    /// A local APIService is available at once.
     fn prepare_for_create(&self, object: &mut Value) {
         if let Some(object) = object.as_map_mut() {
             object.remove("status");
@@ -67,13 +67,13 @@ impl Strategy for ApiServiceStrategy {
         false
     }
 
-    /// Which name it must be depends on the rest of the object.
+    /// The full name check needs the rest of the object.
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         name::is_path_segment_name(name, prefix)
     }
 }
 
-/// The highest numbers that may be said; the messages are older than them.
+/// Maximum priorities, inclusive, although the message says "less than".
 const MAX_GROUP_PRIORITY: i64 = 20000;
 const MAX_VERSION_PRIORITY: i64 = 1000;
 

@@ -1,4 +1,4 @@
-//! Connections to other API servers: those behind API services, and peers of this one.
+//! Connections to other API servers: extension servers and peers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::api_service::{ApiService, ServiceReference};
 use crate::identity;
 use crate::lanes::{Lanes, Lease};
 
-/// How long it may take to agree on TLS with a server that goes on in another protocol.
+/// Timeout of the TLS handshake for upgraded connections.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// Who answers for an API service.
+/// Extension server of an APIService.
 pub(crate) struct Upstream {
     pub service: ServiceReference,
     pub server: Server,
 }
 
-/// How a server is spoken to, at whatever address it is.
+/// Client of a server at any address.
 pub(crate) struct Server {
     endpoint: Endpoint,
-    /// Made when somebody asks first: believing the system's authorities means reading them.
+    /// Created at first use: the system's CAs may have to be read.
     transport: OnceLock<Result<Transport, String>>,
 }
 
 struct Transport {
     lanes: Lanes,
-    /// For connections that go on in another protocol, which only HTTP/1.1 can.
+    /// For upgraded connections, which need HTTP/1.1.
     upgrades: TlsConnector,
     name: ServerName<'static>,
     dialer: Dialer,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// The server of an API service, unless that is this one.
+    /// The server of a remote APIService; `None` for a local one.
     pub fn of(service: &ApiService, identity: Option<Identity>, dialer: Dialer) -> Option<Self> {
         let reference = service.service.clone()?;
         let ca = Some(service.ca_bundle.clone()).filter(|bundle| !bundle.is_empty());
@@ -72,18 +72,18 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A server that is believed, and shown, what the endpoint says.
+    /// A client with the endpoint's CA and client certificate.
     pub fn new(endpoint: Endpoint) -> Self {
         Server { endpoint, transport: OnceLock::new() }
     }
 
-    /// What is wrong with how it is to be spoken to, if anything is.
+    /// Error in the TLS configuration, if there is one.
     pub fn check(&self) -> Result<(), String> {
         self.transport().map(|_| ())
     }
 
-    /// Sends a request to `host:port`. The error is in the reference's words. The answer's body
-    /// needs what comes with it until it has ended.
+    /// Sends a request to `host:port`. The error has the reference's message. The lease must be kept until the
+    /// response's body has ended.
     pub async fn send(
         &self,
         address: &str,
@@ -100,7 +100,7 @@ impl Server {
         Ok((answer, lease))
     }
 
-    /// Sends a request that asks to go on in another protocol, on a connection of its own.
+    /// Sends an upgrade request on a connection of its own.
     pub async fn send_upgrade(
         &self,
         address: &str,
@@ -117,7 +117,7 @@ impl Server {
         switch_protocols(Box::new(stream), request).await
     }
 
-    /// Gets a document, as this server itself.
+    /// Fetches a document with this server's own identity.
     pub async fn get(
         &self,
         address: &str,
@@ -173,11 +173,11 @@ mod tests {
 
     use super::*;
 
-    /// Rows of `conformance/certificates`: one that is lost is noticed.
+    /// Number of rows of `conformance/certificates`: a lost one is noticed.
     const ROWS: usize = 98;
 
-    /// Each chain on a real socket, held against the verdict of Go's `crypto/x509`: for requests, and
-    /// for connections that go on in another protocol.
+    /// Each chain on a real socket, compared with the verdict of Go's `crypto/x509`: for requests and for upgraded
+    /// connections.
     #[tokio::test]
     async fn extension_servers_and_peers_are_trusted_as_go_trusts_them() {
         let mut seen = 0;

@@ -1,4 +1,5 @@
-//! What this server answers itself is always available; its API services say so.
+//! Available condition of local APIServices, which are always available (upstream: AvailableConditionController in
+//! `status/local`).
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::write;
 use crate::api_service::Condition;
 use crate::registered::ApiServices;
 
-/// Writes the condition of local API services that lack it: those that were remote before.
+/// Controller that writes the condition of local APIServices that lack it: those that were remote before.
 pub(crate) struct LocalAvailability {
     resource: Arc<Resource>,
     client: Client,

@@ -1,4 +1,4 @@
-//! How many API services are unavailable, and how often they become so.
+//! Metrics of unavailable APIServices.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use kevel_server::metrics::{Counter, Description, Family, Metrics};
 
 use crate::registered::ApiServices;
 
-/// Counts.
+/// Metrics of APIService availability.
 #[derive(Clone, Debug)]
 pub(crate) struct AvailabilityMetrics {
     total: Arc<Family<Counter>>,

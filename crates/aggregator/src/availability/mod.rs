@@ -1,4 +1,4 @@
-//! Which API services are available: the condition that says so, and why.
+//! Available condition of APIServices (upstream: AvailableConditionController).
 
 mod local;
 mod metrics;
@@ -15,8 +15,8 @@ pub(crate) use remote::{Remote, RemoteAvailability, aggregator};
 use crate::api_service::Condition;
 use crate::auto_register::COLLECTION;
 
-/// Writes a condition, unless the object says so already. Whether an available one becomes
-/// unavailable by it.
+/// Writes a condition, unless the object has it already. Returns whether an available APIService becomes unavailable by
+/// it.
 async fn write(
     resource: &Resource,
     client: &Client,

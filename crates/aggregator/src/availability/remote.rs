@@ -1,4 +1,4 @@
-//! Whether the servers behind API services can be asked: their Service is there, it has endpoints,
+//! Availability of remote APIServices (upstream: AvailableConditionController): their Service exists, it has endpoints,
 //! and one of them answers.
 
 use std::collections::HashMap;
@@ -21,19 +21,19 @@ use crate::registered::{ApiServices, Registered};
 use crate::service_resolver::{RoutedService, RoutedSlice, SERVICE_NAME, ServiceResolver, slices};
 use crate::upstream::Upstream;
 
-/// How often all remote API services are looked at.
+/// Interval at which all remote APIServices are checked.
 const RESYNC: Duration = Duration::from_secs(30);
-/// How long a server has to answer.
+/// Timeout of a discovery request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is asked, all at once: one answer is enough.
+/// Number of concurrent discovery requests; one successful response is enough.
 const ATTEMPTS: usize = 5;
-/// How much of the answer is read; what it says does not matter.
+/// Maximum size of the response, whose content does not matter.
 const MAX_ANSWER: usize = 8 << 20;
 const WORKERS: usize = 5;
-/// How soon it is looked at again because its API service has changed. What is found out is written
-/// there: where each look finds something else, looking at once would never end.
+/// Minimum interval between checks due to changes of the APIService. The result is written there: if each check had
+/// another result, immediate checks would never end.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Tight, because what makes a server unreachable need not be an event in the cluster.
+/// Short, because a server may become unreachable without an event in the cluster.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(5),
     max: Duration::from_secs(30),
@@ -41,7 +41,7 @@ const BACKOFF: Backoff = Backoff {
     burst: f64::INFINITY,
 };
 
-/// What is known of Services.
+/// Access to Services and EndpointSlices.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
     pub services: Arc<Storage>,
@@ -49,7 +49,7 @@ pub(crate) struct Remote {
     pub resolver: Arc<ServiceResolver>,
 }
 
-/// Keeps the condition of remote API services.
+/// Controller that writes the condition of remote APIServices.
 pub(crate) struct RemoteAvailability {
     known: Arc<ApiServices>,
     remote: Remote,
@@ -57,7 +57,7 @@ pub(crate) struct RemoteAvailability {
     client: Client,
     metrics: AvailabilityMetrics,
     pub queue: Arc<WorkQueue>,
-    /// When each was looked at last.
+    /// Time of the last check of each.
     looked: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
@@ -89,7 +89,7 @@ impl RemoteAvailability {
     }
 
     pub async fn run(self: Arc<Self>) {
-        // A Service that is not known yet must not be taken for one that is not there.
+        // A Service that is not loaded yet must not be taken for a missing one.
         self.remote.resolver.loaded().await;
         let _ = self.remote.endpoint_slices.cache.loaded().await;
         let reconcile = {
@@ -115,7 +115,7 @@ impl RemoteAvailability {
         );
     }
 
-    /// Looks at the API services of a Service that has changed.
+    /// Queues the APIServices of a changed Service.
     fn look_at(&self, namespace: &str, name: &str) {
         let remote = self.known.remote();
         let of_service = remote.iter().filter(|(_, one)| {
@@ -125,7 +125,7 @@ impl RemoteAvailability {
         of_service.for_each(|(name, _)| self.queue.add(name));
     }
 
-    /// Looks at all of them from time to time, while there are any.
+    /// Queues all remote APIServices periodically, while there are any.
     async fn resync(&self) {
         loop {
             self.known.some_remote().await;
@@ -158,7 +158,7 @@ impl RemoteAvailability {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What keeps the server from being asked, as far as the cluster knows.
+    /// Condition of an APIService whose Service cannot work; `None` if nothing is wrong with it.
     fn check_service(&self, service: &ApiService) -> Result<Option<Condition>, String> {
         let Some(ServiceReference { namespace, name, port }) = &service.service else {
             return Ok(None);
@@ -171,7 +171,7 @@ impl RemoteAvailability {
         Ok(missing(&found, &slices, *port, &place))
     }
 
-    /// Asks the server for what it must have.
+    /// Requests the discovery document of the version.
     async fn check_server(
         &self,
         service: &ApiService,
@@ -196,7 +196,8 @@ impl RemoteAvailability {
     }
 }
 
-/// What a Service with a cluster IP lacks. Other types are only asked.
+/// Condition of a Service with a cluster IP that lacks a port or endpoints. Services of other types are
+/// checked only by a request.
 fn missing(
     service: &RoutedService,
     slices: &[Arc<RoutedSlice>],
@@ -241,7 +242,7 @@ async fn ask(resolver: &ServiceResolver, upstream: &Upstream, path: &str) -> Res
     }
 }
 
-/// As whom servers are asked for what they have. It may see everything.
+/// User of the aggregator's own requests. It may see everything.
 pub(crate) fn aggregator() -> User {
     User {
         name: "system:kube-aggregator".to_owned(),
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
     use crate::upstream::Server;
 
-    /// A TLS server on loopback that answers everything with a status line, or ends the connection at once.
+    /// A TLS server on loopback that answers everything with a status line, or closes the connection at once.
     async fn answering(ca: &Ca, status: Option<&'static str>) -> SocketAddr {
         let (certificate, key) = ca.server("kubernetes.default.svc");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -332,7 +333,7 @@ mod tests {
         (Arc::new(Storage::new(config, engine, &caches)), caches)
     }
 
-    /// Discovery that is answered with anything but success does not make a server available.
+    /// Only a successful discovery response makes a server available.
     #[tokio::test]
     async fn only_a_successful_answer_makes_a_server_available() {
         let ca = Ca::new("extension");

@@ -1,4 +1,4 @@
-//! The documents of other servers, as this one shows them.
+//! Discovery documents of extension servers, as this server returns them.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use kevel_api::builtin;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{self, Unknown};
 
-/// A group and one of its versions.
+/// API group and version.
 pub(super) type GroupVersion = (String, String);
 
 /// `APIVersionDiscovery` documents.
 pub(super) type Versions = HashMap<GroupVersion, Value>;
 
-/// Whether an answer describes everything at once.
+/// Whether a response is aggregated discovery.
 pub(crate) fn is_aggregated(answer: &Response<Bytes>) -> bool {
     let media = answer.headers().get(header::CONTENT_TYPE);
     let media = media.and_then(|media| media.to_str().ok()).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(crate) fn is_aggregated(answer: &Response<Bytes>) -> bool {
         && parts.get("v").is_some_and(|version| matches!(*version, "v2" | "v2beta1"))
 }
 
-/// An `APIGroupDiscoveryList` as it is shown.
+/// Parses an `APIGroupDiscoveryList` for this server's responses.
 pub(crate) fn list(body: &[u8]) -> Result<Value, String> {
     let mut list = read(body, "apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")?;
     let groups = list.at_mut(&["items"]).and_then(Value::as_list_mut);
@@ -37,7 +37,7 @@ pub(crate) fn list(body: &[u8]) -> Result<Value, String> {
     Ok(list)
 }
 
-/// The versions in an `APIGroupDiscoveryList`, whose forms differ in name only.
+/// Versions of an `APIGroupDiscoveryList`, whose v2 and v2beta1 differ in name only.
 pub(super) fn aggregated(body: &[u8]) -> Result<Versions, String> {
     let list = list(body)?;
     let mut versions = Versions::new();
@@ -51,7 +51,7 @@ pub(super) fn aggregated(body: &[u8]) -> Result<Versions, String> {
     Ok(versions)
 }
 
-/// A version that an `APIResourceList` describes.
+/// Converts an `APIResourceList` into an `APIVersionDiscovery`.
 pub(super) fn alone(body: &[u8], version: &str) -> Result<Value, String> {
     let list = read(body, "", "v1", "APIResourceList")?;
     let all = list.list_at(&["resources"]);
@@ -108,7 +108,7 @@ pub(super) fn alone(body: &[u8], version: &str) -> Result<Value, String> {
     Ok(Value::Map(Map::from_iter(entries)))
 }
 
-/// A version as it is shown: what its server says, or nothing but its name.
+/// A version with its freshness: the server's document, or only the name if it is unknown.
 pub(super) fn with_freshness(known: Option<&Value>, version: &str, freshness: &str) -> Value {
     let mut document = known.cloned().unwrap_or_default();
     let map = document.make_map(&[]);
@@ -123,7 +123,7 @@ fn read(body: &[u8], group: &str, version: &str, kind: &str) -> Result<Value, St
     read.map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// Clients count on kinds being there, were they empty.
+/// Clients expect `responseKind` to be present, even if it is empty.
 fn name_kinds(version: &mut Value) {
     let resources = version.at_mut(&["resources"]).and_then(Value::as_list_mut);
     for resource in resources.into_iter().flatten() {

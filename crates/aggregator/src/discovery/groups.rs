@@ -1,4 +1,4 @@
-//! The groups that API services make up, in their order.
+//! API groups of all APIServices, by priority.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::{Entries, RemoteDiscovery};
 use crate::api_service::ApiService;
 use crate::registered::{All, ApiServices};
 
-/// What `/apis` lists.
+/// Groups that `/apis` lists.
 pub(crate) struct Groups {
     services: Arc<ApiServices>,
     remote: Arc<RemoteDiscovery>,
-    /// Made when it is asked for, and good while nothing changes.
+    /// Computed on demand, and valid until something changes.
     made: ArcSwapOption<Made>,
 }
 
@@ -58,7 +58,7 @@ impl Source for Groups {
     }
 }
 
-/// Groups by the priority of their first API service, versions by theirs.
+/// Sorts groups by the priority of their first APIService, and versions by their own.
 fn sorted(mut services: Vec<&ApiService>) -> Vec<(String, Vec<String>)> {
     services.sort_by_key(|service| (Reverse(service.group_priority), &service.name));
     let mut groups: Vec<(&str, Vec<&ApiService>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What the servers of API services have: fetched from them, and shown beside what this one has.
+//! Discovery of extension servers: fetched from them, and merged with this server's (upstream: discoveryManager).
 
 pub(crate) mod document;
 mod groups;
@@ -25,9 +25,9 @@ use crate::service_resolver::ServiceResolver;
 use crate::upstream::Upstream;
 use document::{GroupVersion, Versions};
 
-/// How often the documents are fetched again.
+/// Interval at which documents are fetched again.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How long a server has to answer, and how much it may say.
+/// Timeout and maximum size of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER: usize = 8 << 20;
 const WORKERS: usize = 2;
@@ -44,25 +44,25 @@ const ACCEPT: HeaderValue = HeaderValue::from_static(
 );
 const ACCEPT_ALONE: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The documents by the names of their API services.
+/// Documents by the names of their APIServices.
 type Entries = BTreeMap<String, Arc<Value>>;
 
-/// Fetches the documents of remote API services.
+/// Controller that fetches discovery documents of remote APIServices.
 pub(crate) struct RemoteDiscovery {
     services: Arc<ApiServices>,
     resolver: Arc<ServiceResolver>,
     pub queue: Arc<WorkQueue>,
     state: Mutex<State>,
     entries: ArcSwap<Entries>,
-    /// Signaled when every API service that was there at the start has been asked once.
+    /// Signaled when every APIService that existed at the start has been fetched once.
     pub synced: Signal,
 }
 
 #[derive(Default)]
 struct State {
-    /// Since when a document younger than this is wanted.
+    /// Time since which a newer document is required, by APIService.
     dirty: HashMap<String, Instant>,
-    /// What servers have said; one may answer for many API services.
+    /// Fetched documents by Service; one server may serve many APIServices.
     fetched: HashMap<ServiceReference, Fetched>,
 }
 
@@ -98,7 +98,7 @@ impl RemoteDiscovery {
         let mut asked = JoinSet::new();
         let remote = self.services.remote().clone();
         for (name, one) in remote.iter() {
-            // The server is not ready before all have been asked: one that is known to be away is asked later.
+            // The server is not ready before all have been fetched: an unavailable one is fetched later.
             if !one.service.available {
                 self.show(name, &one.service, None, "Stale");
                 self.look_at(name);
@@ -108,7 +108,7 @@ impl RemoteDiscovery {
             let reconcile = async move { this.reconcile(&name).await };
             asked.spawn(Metered::task(Box::pin(reconcile), "remote-discovery"));
         }
-        // One that fails is listed as stale, and asked again.
+        // A failed one is listed as stale, and fetched again.
         while asked.join_next().await.is_some() {}
         self.synced.signal();
         let reconcile = {
@@ -156,7 +156,7 @@ impl RemoteDiscovery {
         fetched.map(|_| ())
     }
 
-    /// Lists a version with what is known of it.
+    /// Lists a version with its known document.
     fn show(&self, name: &str, service: &ApiService, known: Option<&Value>, freshness: &str) {
         let document = document::with_freshness(known, &service.version, freshness);
         self.change(|entries| {
@@ -168,7 +168,7 @@ impl RemoteDiscovery {
         });
     }
 
-    /// What a server says about all versions that it has, as young as it is wanted.
+    /// All versions that a server serves, at least as new as required.
     async fn fetch(
         &self,
         service: &ApiService,
@@ -254,9 +254,9 @@ impl RemoteDiscovery {
         state.fetched.retain(|service, _| used(service));
     }
 
-    /// Changes what is shown, if it is to be.
+    /// Changes the listed entries, if `change` returns `true`.
     fn change(&self, change: impl FnOnce(&mut Entries) -> bool) {
-        // One at a time: the state's lock is held for it.
+        // Holds the state's lock, so that changes do not overlap.
         let _state = self.state();
         let mut entries = Entries::clone(&self.entries.load());
         if change(&mut entries) {

@@ -1,4 +1,4 @@
-//! Something that every remote API service has, kept and fetched again from time to time.
+//! Documents of remote APIServices, fetched and refreshed periodically.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,25 +14,25 @@ use crate::api_service::{ApiService, ServiceReference};
 use crate::registered::ApiServices;
 use crate::service_resolver::ServiceResolver;
 
-/// How often it is fetched again, and how long is waited at most after failures.
+/// Refresh interval, and maximum backoff after failures.
 const REFRESH: Duration = Duration::from_secs(60);
 const MAX_WAIT: Duration = Duration::from_secs(3600);
-/// How long a server has to answer, and how much it may say.
+/// Timeout and maximum size of a response.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_ANSWER: usize = 16 << 20;
 const BACKOFF: Backoff =
     Backoff { base: REFRESH, max: MAX_WAIT, per_second: f64::INFINITY, burst: f64::INFINITY };
 
-/// What is fetched.
+/// Kind of document that is fetched.
 pub(crate) trait Fetched: Send + Sync + 'static {
     type Document: PartialEq + Send + Sync + 'static;
     const NAME: &'static str;
     const PATH: &'static str;
 
-    /// What to say besides who asks, given what is kept.
+    /// Request headers, given the stored document.
     fn headers(kept: Option<&Self::Document>) -> HeaderMap;
 
-    /// What there is in an answer; `None` where the server has nothing of the kind.
+    /// Parses a response; `None` if the server has no such document.
     fn read(
         service: &ApiService,
         answer: &Response<Bytes>,
@@ -40,7 +40,7 @@ pub(crate) trait Fetched: Send + Sync + 'static {
     ) -> Result<Option<Arc<Self::Document>>, String>;
 }
 
-/// What was fetched, by the names of API services. What fails later leaves it as it is.
+/// Fetched documents by the names of APIServices. Later failures leave them as they are.
 pub(crate) struct Downloads<F: Fetched> {
     services: Arc<ApiServices>,
     resolver: Arc<ServiceResolver>,
@@ -92,7 +92,7 @@ impl<F: Fetched> Downloads<F> {
         }
     }
 
-    /// Looks at what can be asked and has not been, and at what is gone.
+    /// Queues an APIService that is available and not fetched, or that was removed.
     fn hear(&self, name: &str) {
         let available = self.services.remote().get(name).map(|one| one.service.available);
         let kept = self.kept.load().contains_key(name);

@@ -1,5 +1,5 @@
-//! OpenAPI documents of the servers behind API services: version 3 is listed here and asked for
-//! there, version 2 is downloaded and becomes part of this server's.
+//! OpenAPI documents of extension servers: version 3 is listed here and proxied, version 2 is downloaded and merged
+//! into this server's.
 
 mod downloads;
 mod v2;
@@ -23,7 +23,7 @@ pub(crate) use v3::{V3, V3Root};
 
 use crate::proxy::Proxy;
 
-/// The documents of remote API services.
+/// OpenAPI documents of remote APIServices.
 pub(crate) struct OpenApi {
     pub proxy: Proxy,
     pub v2: Arc<Downloads<V2>>,
@@ -59,7 +59,7 @@ impl Remote for OpenApi {
             let paths = root.iter().map(|(name, url)| (name.clone(), url.clone()));
             documents.v3.extend(paths);
         }
-        // Those of the same group beside each other, the one that counts most first.
+        // Documents of the same group beside each other, by priority.
         let services = self.proxy.services.all().clone();
         let mut parts: Vec<_> = v2.iter().collect();
         parts.sort_by_key(|(name, _)| {
@@ -93,7 +93,7 @@ impl Remote for OpenApi {
     }
 }
 
-/// As whom documents are asked for. They are for everybody.
+/// User of OpenAPI requests. The documents are public.
 fn aggregator() -> User {
     User { name: "system:aggregator".to_owned(), ..User::default() }
 }

@@ -1,4 +1,4 @@
-//! A server's part of the document of OpenAPI 2: the paths of one version, and what they need.
+//! An extension server's part of the OpenAPI v2 document: the paths of one version, and the definitions they need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Fetched for V2 {
     }
 }
 
-/// The paths below one, and the parameters and definitions that they need.
+/// The paths below a prefix, and the parameters and definitions that they refer to.
 fn part(whole: &Value, path: &str) -> Value {
     let prefix = format!("{path}/");
     let empty = Map::new();
@@ -91,7 +91,7 @@ fn part(whole: &Value, path: &str) -> Value {
     Value::Map(maps.into_iter().map(|(key, map)| (key, Value::Map(map))).collect())
 }
 
-/// Adds what a tree refers to below a prefix.
+/// Collects references below a prefix in a tree.
 fn references(value: &Value, prefix: &str, to: &mut Vec<String>) {
     match value {
         Value::Map(map) => map.iter().for_each(|(key, value)| match (key, value) {

@@ -1,4 +1,4 @@
-//! Which documents of OpenAPI 3 a server has.
+//! Index of an extension server's OpenAPI v3 documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kevel_codec::json::{self, Unknown};
 use super::downloads::Fetched;
 use crate::api_service::ApiService;
 
-/// Names below `/openapi/v3/`, with where each is found.
+/// Names below `/openapi/v3/`, with their URLs.
 pub(crate) type V3Root = BTreeMap<String, String>;
 
 /// `/openapi/v3`
@@ -34,7 +34,7 @@ impl Fetched for V3 {
     ) -> Result<Option<Arc<V3Root>>, String> {
         match answer.status() {
             StatusCode::OK => {}
-            // It has none.
+            // The server has no OpenAPI v3.
             StatusCode::NOT_FOUND => return Ok(None),
             _ => return Err("could not get list of group versions for APIService".to_owned()),
         }

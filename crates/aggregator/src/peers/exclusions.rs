@@ -1,5 +1,5 @@
-//! Versions that are not asked of peers: those of custom kinds and of API services, which all servers learn of from the
-//! same objects. A peer that has not heard yet that one is gone must not bring it back.
+//! Group versions that are not proxied to peers: those of custom resources and APIServices, which all servers know from
+//! the same objects. A peer that has not seen a deletion yet must not bring the version back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -10,21 +10,21 @@ use kevel_server::controller::{inform, run};
 
 use super::{GroupVersion, Peer, Peers};
 
-/// For how long a version that is gone is not asked of others.
+/// Time for which a removed version is excluded.
 const GRACE_PERIOD: Duration = Duration::from_secs(5 * 60);
-/// The key of all API services in the queue; names of definitions have a dot in them.
+/// Queue key of all APIServices; names of CustomResourceDefinitions contain a dot.
 const API_SERVICES: &str = "apiservices";
 
-/// What is not asked of peers.
+/// Excluded group versions.
 #[derive(Debug, Default)]
 pub(super) struct Exclusions {
-    /// By the names of their definitions, and of all API services.
+    /// By the name of the CustomResourceDefinition, or the key of all APIServices.
     active: HashMap<String, BTreeSet<GroupVersion>>,
     gone: BTreeMap<GroupVersion, Instant>,
 }
 
 impl Exclusions {
-    /// Notes the versions that an object has now.
+    /// Records the present versions of an object.
     fn note(&mut self, key: &str, versions: BTreeSet<GroupVersion>, now: Instant) {
         let before = self.active.insert(key.to_owned(), versions).unwrap_or_default();
         let left: Vec<_> = before.into_iter().filter(|version| !self.is_active(version)).collect();
@@ -41,7 +41,7 @@ impl Exclusions {
         self.active.values().flatten().chain(self.gone.keys()).collect()
     }
 
-    /// What a peer serves without what is not asked of it.
+    /// A peer's resources without the excluded versions.
     pub fn without(&self, peer: &Peer) -> Peer {
         let all = self.all();
         if !peer.resources.iter().any(|(version, _)| all.contains(version)) {
@@ -66,7 +66,7 @@ impl Exclusions {
 }
 
 impl Peers {
-    /// Follows definitions and API services for ever.
+    /// Watches CustomResourceDefinitions and APIServices; never returns.
     pub(super) async fn follow_exclusions(self: std::sync::Arc<Self>) {
         let queue = self.exclusion_queue.clone();
         let heard = queue.clone();
@@ -105,7 +105,7 @@ impl Peers {
             return Ok(());
         }
         if !known.is_subset(&versions) {
-            // By then what is gone is forgotten.
+            // By then the removed versions are no longer excluded.
             self.exclusion_queue.add_after(key, GRACE_PERIOD);
         }
         self.publish(|state| state.exclusions.note(key, versions, monotonic_now()));
@@ -161,7 +161,7 @@ mod tests {
         format!("{} in {}", resources.join(" "), groups.join(" "))
     }
 
-    /// What a peer may not have heard of yet is not brought back by it.
+    /// A removed version that a peer may still list is not brought back.
     #[test]
     fn a_version_that_is_gone_is_not_asked_of_peers_for_a_while() {
         let (mut exclusions, start) = (Exclusions::default(), monotonic_now());

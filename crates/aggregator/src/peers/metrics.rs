@@ -1,18 +1,18 @@
-//! What is counted of peers.
+//! Metrics of the peer proxy.
 
 use std::sync::Arc;
 
 use kevel_server::metrics::{Counter, Description, Family, Metrics};
 use kevel_server::request_info::RequestInfo;
 
-/// A peer's address is not known.
+/// Error label: a peer's address is unknown for a request.
 pub(super) const ENDPOINT_RESOLUTION: &str = "endpoint_resolution";
-/// The same while it is asked what it serves.
+/// Error label: a peer's address is unknown for discovery.
 pub(super) const HOSTPORT_RESOLUTION: &str = "hostport_resolution";
-/// It does not say what it serves.
+/// Error label: a peer's discovery cannot be fetched.
 pub(super) const FETCH_DISCOVERY: &str = "fetch_discovery";
 
-/// Counts.
+/// Metrics of the peer proxy.
 #[derive(Clone, Debug)]
 pub(super) struct PeerMetrics {
     rerouted: Arc<Family<Counter>>,
@@ -41,19 +41,19 @@ impl PeerMetrics {
         }
     }
 
-    /// A request was answered by a peer.
+    /// Counts a request that a peer answered.
     pub fn rerouted(&self, code: http::StatusCode, info: Option<&RequestInfo>) {
         let [group, version, resource] = labels(info);
         self.rerouted.with(&[code.as_str(), group, version, resource]).increment();
     }
 
-    /// A request could not be passed on.
+    /// Counts a request that could not be proxied.
     pub fn failed(&self, why: &str, info: &RequestInfo) {
         let [group, version, resource] = labels(Some(info));
         self.errors.with(&[why, group, version, resource]).increment();
     }
 
-    /// A peer did not say what it serves.
+    /// Counts a failed discovery of a peer.
     pub fn not_synced(&self, why: &str) {
         self.sync_errors.with(&[why]).increment();
     }

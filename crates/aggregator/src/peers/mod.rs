@@ -1,5 +1,5 @@
-//! Other servers of the same cluster that serve what this one does not, as while a cluster is upgraded one server
-//! after the other (k8s.io/apiserver's `util/peerproxy`).
+//! Peers: other API servers of the same cluster that serve resources this one does not, as during a rolling upgrade
+//! (upstream: `util/peerproxy`).
 //!
 //! ```text
 //! identity leases (cache) ─▶ sync: /api and /apis of each peer ─┐
@@ -39,9 +39,9 @@ use crate::upstream::Server;
 use exclusions::Exclusions;
 use metrics::PeerMetrics;
 
-/// The name in every server's certificate.
+/// DNS name in every API server's certificate.
 const SERVER_NAME: &str = "kubernetes.default.svc";
-/// A peer that cannot be asked is asked again, for as long as its lease says that it is there.
+/// An unreachable peer is tried again as long as its lease exists.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(5),
     max: Duration::from_secs(30),
@@ -49,31 +49,31 @@ const BACKOFF: Backoff = Backoff {
     burst: f64::INFINITY,
 };
 
-/// Knows where a server is that is known by its ID.
+/// Addresses of peers by server ID.
 pub trait PeerEndpoints: Send + Sync + 'static {
-    /// Its `host:port`; `None` if it has not said one lately.
+    /// `host:port` of a peer; `None` if it has not published one lately.
     fn endpoint<'a>(&'a self, server_id: &'a str) -> Pending<'a, Result<Option<String>, String>>;
 }
 
-/// What peers are known from.
+/// Configuration of the peer proxy.
 pub struct PeersConfig {
-    /// What this server is called among them.
+    /// This server's ID.
     pub server_id: String,
-    /// Leases, among which are those by which servers show that they are there.
+    /// Storage of Leases, which include the servers' identity leases.
     pub leases: Arc<Storage>,
-    /// Where they are.
+    /// Addresses of peers.
     pub endpoints: Arc<dyn PeerEndpoints>,
-    /// The definitions of custom kinds, where there are any.
+    /// Storage of CustomResourceDefinitions, if they are served.
     pub definitions: Option<Arc<Storage>>,
-    /// What this server serves.
+    /// Resources that this server serves.
     pub tables: Vec<Arc<Resources>>,
     /// `--peer-ca-file`
     pub ca_file: String,
-    /// What this server shows to them: `--proxy-client-cert-file` and its key.
+    /// Client certificate for peers: `--proxy-client-cert-file` and its key.
     pub identity: Identity,
-    /// The way to them.
+    /// Dialer for peers.
     pub dialer: Dialer,
-    /// Where it is counted.
+    /// Metrics of the server.
     pub metrics: Arc<Metrics>,
 }
 
@@ -83,7 +83,7 @@ impl std::fmt::Debug for PeersConfig {
     }
 }
 
-/// The other servers of the cluster, and what they serve.
+/// Peers of this server, and their resources.
 pub struct Peers {
     server_id: String,
     leases: Arc<Storage>,
@@ -97,7 +97,7 @@ pub struct Peers {
     exclusion_queue: Arc<WorkQueue>,
     state: Mutex<State>,
     known: ArcSwap<Known>,
-    /// Signaled when the objects that decide who serves what are loaded. Until then everything is served here.
+    /// Signaled when leases, CustomResourceDefinitions and APIServices are loaded. Until then no request is proxied.
     synced: Signal,
 }
 
@@ -109,15 +109,15 @@ impl std::fmt::Debug for Peers {
 
 #[derive(Default)]
 struct State {
-    /// What each peer says that it serves.
+    /// Discovered resources of each peer.
     said: BTreeMap<String, Peer>,
     exclusions: Exclusions,
 }
 
-/// A group and one of its versions.
+/// API group and version.
 type GroupVersion = (String, String);
 
-/// What a peer serves.
+/// Resources of a peer.
 #[derive(Clone, Debug, Default)]
 struct Peer {
     resources: HashSet<(GroupVersion, String)>,
@@ -125,7 +125,7 @@ struct Peer {
     groups: Vec<Value>,
 }
 
-/// What peers serve that is theirs to serve.
+/// Resources of peers, without excluded versions.
 #[derive(Debug, Default)]
 struct Known {
     resources: BTreeMap<String, HashSet<(GroupVersion, String)>>,
@@ -133,7 +133,7 @@ struct Known {
 }
 
 impl Aggregator {
-    /// The peers of this server. Builds everything and runs nothing.
+    /// The peers of this server. Builds the parts without starting them.
     pub fn peers(&self, config: PeersConfig) -> Result<Arc<Peers>, String> {
         let PeersConfig { identity, dialer, .. } = config;
         let source = config.ca_file.clone();
@@ -169,23 +169,23 @@ impl Aggregator {
 }
 
 impl Peers {
-    /// What stands before the servers of the chain.
+    /// Filter in front of the server chain.
     pub fn proxy(self: &Arc<Self>) -> PeerProxy {
         PeerProxy(self.clone())
     }
 
-    /// What they serve, for discovery.
+    /// Resources of peers, for merged discovery.
     pub fn discovery(self: &Arc<Self>) -> Arc<dyn PeerDiscovery> {
         self.clone()
     }
 
-    /// Where a peer is.
+    /// Address of a peer.
     async fn endpoint(&self, server_id: &str) -> Result<String, String> {
         let found = self.endpoints.endpoint(server_id).await?;
         found.ok_or_else(|| format!("no endpoint is known of {server_id}"))
     }
 
-    /// Changes what is known, and shows what follows from it.
+    /// Changes the state, and publishes the result.
     fn publish(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);

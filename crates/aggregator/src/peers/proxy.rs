@@ -1,4 +1,4 @@
-//! Requests that only a peer can answer are passed on to it.
+//! Proxy of requests for resources that only a peer serves.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::Peers;
 use super::metrics::ENDPOINT_RESOLUTION;
 use crate::proxy::Passage;
 
-/// Says that a server has passed a request on: whoever gets it answers it.
+/// Header of a proxied request: its receiver must not proxy it again.
 pub(super) const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 pub(super) const PROXIED: HeaderValue = HeaderValue::from_static("true");
 
-/// Passes requests on to peers.
+/// Filter that proxies requests to peers.
 #[derive(Clone, Debug)]
 pub struct PeerProxy(pub(super) Arc<Peers>);
 
@@ -42,7 +42,7 @@ impl Filter for PeerProxy {
 }
 
 impl Peers {
-    /// Whether this server has such a resource, or knows another that is no peer to answer for it.
+    /// Whether this server serves the resource, or knows an extension server for it.
     fn serves(&self, info: &RequestInfo) -> bool {
         let RequestInfo { group, version, resource, .. } = info;
         let in_table =
@@ -51,7 +51,7 @@ impl Peers {
             || self.services.remote().contains_key(&format!("{version}.{group}"))
     }
 
-    /// The peers that have such a resource.
+    /// Peers that serve the resource.
     fn who_serves(&self, info: &RequestInfo) -> Vec<String> {
         let known = self.known.load();
         let wanted = ((info.group.clone(), info.version.clone()), info.resource.clone());
@@ -86,7 +86,7 @@ impl Peers {
     }
 }
 
-/// One of them, by chance.
+/// A random address.
 fn any(addresses: &[String]) -> Option<&String> {
     let chance = RandomState::new().hash_one(0) as usize;
     addresses.get(chance.checked_rem(addresses.len())?)

@@ -1,4 +1,4 @@
-//! What peers serve: each is asked when it comes, and when another takes its place.
+//! Discovery of peers: each is queried when its identity lease appears or changes its holder.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,21 +16,21 @@ use super::proxy::{PEER_PROXIED, PROXIED};
 use super::{Peer, Peers};
 use crate::discovery::document;
 
-/// Where the leases are by which servers show that they are there, and what says that it is one.
+/// Namespace prefix and label of the servers' identity leases.
 const PREFIX: &str = "kube-system/";
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
-/// How long a peer has to answer, and how much it may say.
+/// Timeout and maximum size of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER: usize = 8 << 20;
 
-/// This server's own view is what is asked for, so that no two ask each other in a circle.
+/// `profile=nopeer`: the peer's own resources, so that two servers do not query each other in a circle.
 const ACCEPT: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,\
      application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
 );
 
 impl Peers {
-    /// Adds the post-start hooks, by the reference's names.
+    /// Adds the post-start hooks, with the reference's names.
     pub fn add_hooks(self: &Arc<Self>, hooks: &Hooks) -> Result<(), String> {
         let this = self.clone();
         hooks.add_post_start("mixed-version-proxy-handler", |context: HookContext| async move {
@@ -41,7 +41,7 @@ impl Peers {
             this.synced.signal();
             Ok(())
         })?;
-        // What this server serves is read from its rows.
+        // This server's own resources are read from its tables.
         hooks.add_post_start("local-discovery-cache-sync", |_| async { Ok(()) })?;
         let this = self.clone();
         hooks.add_post_start("peer-discovery-workers", |context: HookContext| async move {
@@ -70,7 +70,7 @@ impl Peers {
 
     async fn follow_leases(self: Arc<Self>) {
         let (queue, leases) = (self.queue.clone(), self.leases.clone());
-        // Leases are renewed all the time; what counts is who holds them.
+        // Leases are renewed all the time; only a change of the holder matters.
         let holders: Mutex<HashMap<String, Option<String>>> = Mutex::default();
         let hear = {
             let (queue, leases, own) = (queue.clone(), leases.clone(), self.server_id.clone());
@@ -98,7 +98,7 @@ impl Peers {
         );
     }
 
-    /// Asks all peers that there are.
+    /// Queries all present peers.
     async fn sync(&self) -> Result<(), String> {
         let ids: Vec<String> = {
             let latest = self.leases.cache.latest();
@@ -119,7 +119,7 @@ impl Peers {
         failed
     }
 
-    /// What a peer serves.
+    /// Queries a peer's resources.
     async fn ask(&self, id: &str) -> Result<Peer, String> {
         let address = self.endpoint(id).await;
         let address = address.inspect_err(|_| self.metrics.not_synced(HOSTPORT_RESOLUTION))?;
@@ -167,14 +167,14 @@ impl Peer {
                 self.resources.insert((version, resource.str_at(&["resource"]).to_owned()));
             }
         }
-        // The core group is no part of the document of `/apis`; its resources are passed on all the same.
+        // The core group is not part of the document of `/apis`; its resources are proxied nevertheless.
         if !name.is_empty() {
             self.groups.push(group.clone());
         }
     }
 }
 
-/// Who holds a lease; `None` if it is no server's, or gone.
+/// Holder of an identity lease; `None` for other leases and deleted ones.
 fn holder(leases: &Storage, key: &str) -> Option<String> {
     let object = leases.cache.latest().get(key).cloned()?;
     let lease = leases.read(object.wire().ok()?).ok()?;

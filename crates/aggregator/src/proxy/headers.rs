@@ -1,4 +1,4 @@
-//! What is said between client and server, and what is between either and this server alone.
+//! Headers of proxied requests: which are passed on, replaced or removed.
 
 use http::{HeaderMap, HeaderValue, header};
 use kevel_server::proxy::headers;
@@ -7,8 +7,8 @@ use kevel_server::request::Request;
 
 use crate::identity;
 
-/// The headers of a request as they are passed on to `host:port`. First what is the client's goes,
-/// then what is ours comes: a client can list in `Connection` what it wants to be dropped.
+/// Headers of a request that is proxied to `host:port`. The client's hop-by-hop headers are removed before this
+/// server's own are added: a client can name any header in `Connection` to have it dropped.
 pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, String> {
     let mut headers = headers::outgoing(request);
     introduce(request, &mut headers)?;
@@ -22,7 +22,7 @@ pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, St
     Ok(headers)
 }
 
-/// The same for a request that asks to go on in another protocol.
+/// Headers of a proxied upgrade request.
 pub(super) fn outgoing_upgrade(request: &Request, address: &str) -> Result<HeaderMap, String> {
     let mut headers = headers::outgoing_upgrade(request);
     introduce(request, &mut headers)?;
@@ -30,10 +30,10 @@ pub(super) fn outgoing_upgrade(request: &Request, address: &str) -> Result<Heade
     Ok(headers)
 }
 
-/// Says who asks, and under which audit ID.
+/// Adds the user and the audit ID.
 fn introduce(request: &Request, headers: &mut HeaderMap) -> Result<(), String> {
     let user = request.user.as_ref().ok_or("missing user")?;
-    // It is the other server's.
+    // `Host` is set for the extension server.
     headers.remove(header::HOST);
     if !request.audit_id.is_empty() {
         headers.insert("audit-id", value(&request.audit_id)?);
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(outgoing(&request, "10.1.0.7:443"), Err("missing user".to_owned()));
     }
 
-    /// Whatever a client says about the connection, what this server says about the client arrives.
+    /// No `Connection` header of a client removes the headers that this server adds about the client.
     #[test]
     fn no_client_drops_who_it_is() {
         let ours = [
@@ -128,7 +128,7 @@ mod tests {
                 assert!(upgraded.iter().any(|said| said == line), "{connection}: {upgraded:?}");
             }
             assert!(plain.iter().any(|said| said == "x-forwarded-host: 10.1.0.7:443"), "{plain:?}");
-            // Nobody on the way there is told to drop it either.
+            // `Connection` does not ask later hops to drop them either.
             let asks = ["connection: Upgrade", "upgrade: h2c"];
             assert!(asks.iter().all(|line| upgraded.iter().any(|said| said == line)));
         }

@@ -1,4 +1,4 @@
-//! Requests for versions that another server answers for are passed on to it.
+//! Proxy of requests for remote APIServices (upstream: proxyHandler).
 
 mod headers;
 mod passage;
@@ -17,7 +17,7 @@ use crate::api_service::{GROUP, LEGACY, ServiceReference};
 use crate::registered::{ApiServices, Registered};
 use crate::service_resolver::ServiceResolver;
 
-/// Passes requests on to the servers of API services.
+/// Filter that proxies requests to extension servers.
 #[derive(Clone, Debug)]
 pub struct Proxy {
     pub(crate) services: Arc<ApiServices>,
@@ -29,7 +29,7 @@ pub struct Proxy {
 impl Filter for Proxy {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         let remote = self.services.remote();
-        // Nearly always: who aggregates nothing pays nothing for it.
+        // The usual case: without remote APIServices requests have no overhead.
         if remote.is_empty() {
             return next.handle(request);
         }
@@ -42,7 +42,7 @@ impl Filter for Proxy {
 }
 
 impl Proxy {
-    /// Passes a request on, and the answer back.
+    /// Proxies a request, and returns the response.
     pub(crate) async fn pass_on(&self, one: &Registered, request: Request) -> Response {
         let Registered { service, upstream: Some(upstream) } = one else {
             return not_found(&request);
@@ -71,7 +71,7 @@ impl Proxy {
     }
 }
 
-/// The API service that answers for a path, if another server may.
+/// Name of the APIService of a path, if it may be remote.
 fn service_of(path: &str) -> Option<String> {
     if path == "/api" || path.starts_with("/api/") {
         return Some(LEGACY.to_owned());

@@ -1,4 +1,4 @@
-//! The way of a request to another server, and of the answer back.
+//! Proxying of one request to another API server.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,22 +19,22 @@ use super::headers;
 use crate::lanes::Lease;
 use crate::upstream::Server;
 
-/// How long a server may take to describe a version: clients wait for all of them.
+/// Timeout of discovery requests: clients wait for all of them.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// Passes a request on to a server.
+/// A request that is proxied to a server.
 pub(crate) struct Passage<'a> {
     pub server: &'a Server,
-    /// Where it is.
+    /// `host:port` of the server.
     pub address: &'a str,
     /// `--aggregator-reject-forwarding-redirect`
     pub reject_forwarding_redirects: bool,
-    /// What is said besides, whatever the client says of it.
+    /// Additional header, which replaces a client's.
     pub mark: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Passage<'_> {
-    /// Passes a request on, and the answer back.
+    /// Proxies a request, and returns the response.
     pub async fn pass_on(self, request: Request) -> Response {
         let passed_on = match is_upgrade_request(&request.parts.headers) {
             true => self.upgrade(request).await,
@@ -82,7 +82,7 @@ impl Passage<'_> {
         }
     }
 
-    /// The answer as the client gets it.
+    /// Response for the client.
     fn incoming(&self, answer: http::Response<Incoming>, lease: Lease) -> Response {
         let redirects = answer.status().is_redirection()
             && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
@@ -100,8 +100,7 @@ impl Passage<'_> {
     }
 }
 
-/// The request as it is sent: path and query are those that were authorized, whatever the client
-/// wrote them like.
+/// The outgoing request: path and query are those that were authorized, in canonical form.
 fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<Outgoing>, String> {
     let body = match request.body {
         RequestBody::Incoming(body) => Either::Left(body),
@@ -116,7 +115,7 @@ fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<
     Ok(outgoing)
 }
 
-/// A failure in plain words.
+/// Plain text error response.
 pub(crate) fn error(status: StatusCode, why: &str) -> Response {
     let mut response = text(status, format!("{why}\n"));
     let headers = response.headers_mut();
@@ -132,7 +131,7 @@ fn text(status: StatusCode, text: String) -> Response {
     response
 }
 
-/// What the other server says, as it comes.
+/// Response body, streamed.
 struct Passed {
     body: proxy::Passed,
     _lease: Lease,
