@@ -1,12 +1,11 @@
-//! Admission by others: webhooks, and policies that are written in CEL.
+//! Dynamic admission: webhooks, and policies in CEL.
 //!
-//! Both are objects of `admissionregistration.k8s.io`. They are compiled when they change, never for
-//! a request; a request loads what is compiled, asks the [`predicates`] whom it concerns, and then
-//! asks those. Where nothing is configured, that is one load.
+//! Both are objects of `admissionregistration.k8s.io`. They are compiled when they change, never for a request. A
+//! request loads the compiled list, matches it with the [`predicates`], and runs the webhooks and policies that match.
+//! Without any configuration, that is one load.
 //!
-//! - [`predicates`]: which writes a webhook or policy is about: rules, namespace and object selectors,
-//!   equivalent versions
-//! - [`cel`]: the environments that expressions are compiled in, and what they are evaluated with
+//! - [`predicates`]: matching of requests by rules, namespace and object selectors, and equivalent versions
+//! - [`cel`]: the environments of expressions, their compilation and evaluation
 //! - [`webhook`]: `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`
 //! - [`policy`]: `MutatingAdmissionPolicy` and `ValidatingAdmissionPolicy`
 

@@ -1,14 +1,14 @@
-//! What the reference's scheme, where it registers kinds, says about an object of a kind that was not expected.
+//! Error messages of the reference's scheme for an object of an unexpected kind (upstream: runtime.Scheme).
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::quote::quote;
 use kevel_server::resource::api_version;
 
-/// The scheme, as messages name it.
+/// Name of the scheme in messages.
 pub(crate) const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// That a kind is not registered; `None` for one that is.
+/// Message for a kind that is not registered; `None` for a registered kind.
 pub(crate) fn not_registered(found: &GroupVersionKind) -> Option<String> {
     let GroupVersionKind { group, version, kind } = found;
     builtin::schema(group, version, kind).is_none().then(|| {
@@ -17,7 +17,7 @@ pub(crate) fn not_registered(found: &GroupVersionKind) -> Option<String> {
     })
 }
 
-/// That an object of one kind cannot become one of another.
+/// Message for a conversion that does not exist between two kinds.
 pub(crate) fn unknown_conversion(found: &GroupVersionKind, expected: &GroupVersionKind) -> String {
     let internal = match expected.group.split('.').next() {
         Some("") | None => "core",

@@ -1,4 +1,4 @@
-//! The authorizer that expressions ask.
+//! `authorizer` of CEL expressions: the server's authorizer with a cache per request (upstream: CachingAuthorizer).
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -12,12 +12,12 @@ use kevel_server::user::User;
 
 use super::Error;
 
-/// How many questions of one evaluation may have to be waited for. Each costs 350,000 of an
-/// expression's 1,000,000 and of a policy's 10,000,000, which is 28 for all that is evaluated at a
-/// time; the rest is for what variables ask again.
+/// Limit on the authorization checks that one evaluation may wait for. A check costs 350,000 of an expression's
+/// 1,000,000 and of a policy's 10,000,000, so that one evaluation can pay for 28; the rest is for checks that variables
+/// repeat.
 const MAX_ROUNDS: usize = 100;
 
-/// An authorizer that remembers its answers for as long as a request is admitted.
+/// Authorizer that caches its decisions while one request is admitted.
 pub struct CachingAuthorizer<'a> {
     authorizer: &'a dyn Authorizer,
     user: &'a User,
@@ -27,14 +27,14 @@ pub struct CachingAuthorizer<'a> {
 #[derive(Debug, Default)]
 struct State {
     answers: HashMap<Question, Decision>,
-    /// What could not be answered at once.
+    /// The check that the authorizer could not decide without waiting.
     open: Option<Question>,
 }
 
-/// What an expression asks.
+/// An authorization check of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
-    /// Namespace and name, where it is not about the user.
+    /// Namespace and name of a service account; `None` for a check of the requesting user.
     service_account: Option<(String, String)>,
     subject: Subject,
     verb: String,
@@ -53,14 +53,13 @@ impl std::fmt::Debug for CachingAuthorizer<'_> {
 }
 
 impl<'a> CachingAuthorizer<'a> {
-    /// Asks about a user, the one whose request is admitted.
+    /// Makes an authorizer for the user whose request is admitted.
     pub fn new(authorizer: &'a dyn Authorizer, user: &'a User) -> Self {
         CachingAuthorizer { authorizer, user, state: Mutex::default() }
     }
 
-    /// What `evaluate` comes to when all its questions are answered. It is called again after each
-    /// that had to be waited for, so it must start from the beginning each time; what it gives back
-    /// while a question is open is thrown away.
+    /// Result of `evaluate` once all its authorization checks are decided. `evaluate` is called again after each check
+    /// that had to wait, so it must start from the beginning each time; its result is discarded while a check is open.
     pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T + Send) -> Result<T, Error> {
         for _ in 0..MAX_ROUNDS {
             if let Some(result) = self.round(&mut evaluate) {
@@ -73,7 +72,7 @@ impl<'a> CachingAuthorizer<'a> {
         Err(Error::internal("too many questions to the authorizer"))
     }
 
-    /// The result, unless it is not one for want of an answer.
+    /// Evaluates once; `None` if a check is still open.
     fn round<T>(&self, evaluate: &mut impl FnMut() -> T) -> Option<T> {
         let result = evaluate();
         self.state().open.is_none().then_some(result)

@@ -1,4 +1,4 @@
-//! Compiling expressions.
+//! Compiler of CEL expressions in webhooks and policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use kevel_cel::{CompileError, Program, Type, Variables};
 
 use super::environment::{OptionalVariableDeclarations, VARIABLES_TYPE, environment};
 
-/// Compiles expressions of webhooks or of one policy.
+/// Compiler of the expressions of webhooks or of one policy (upstream: ConditionCompiler, CompositedCompiler).
 #[derive(Clone, Debug)]
 pub struct Compiler {
     variables: Option<Variables>,
 }
 
-/// What an expression must come to.
+/// Type that an expression must return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
-    /// Whatever it is: a variable.
+    /// Any type: the expression is a variable.
     Anything,
     /// A condition.
     Bool,
@@ -30,34 +30,34 @@ pub enum Returns {
     Object,
 }
 
-/// An expression, be it that it does not compile.
+/// A CEL expression, compiled or with its compile error.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    /// As it was written.
+    /// Source text.
     pub text: Arc<str>,
-    /// What can be evaluated, or why not.
+    /// Compiled program, or the compile error.
     pub program: Result<Program, Error>,
-    /// How deep it nests, with the variables that it refers to.
+    /// Nesting depth, with the variables that the expression refers to.
     pub nesting: usize,
 }
 
-/// What is wrong with an expression, or with its evaluation.
+/// Error of compiling or evaluating an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Whose fault it is.
+    /// Class of the error.
     pub kind: ErrorKind,
-    /// In the words of the reference.
+    /// Message, in the words of the reference.
     pub detail: String,
 }
 
-/// Whose fault an [`Error`] is.
+/// Class of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The expression's.
+    /// The expression is at fault.
     Invalid,
-    /// The server's, or that of a constant in the expression.
+    /// The server is at fault, or a constant in the expression.
     Internal,
-    /// The expression's, or those of its fellows: they cost too much, and none is evaluated any more.
+    /// The expressions evaluated so far exceed the cost budget; no further expression is evaluated.
     OutOfBudget,
 }
 
@@ -86,19 +86,19 @@ impl Error {
 }
 
 impl Compiler {
-    /// Compiles expressions that know no `variables`: match conditions of webhooks.
+    /// Compiler for expressions without `variables`: match conditions of webhooks.
     pub fn new() -> Self {
         Compiler { variables: None }
     }
 
-    /// Compiles expressions of a policy. Its variables come first, in order: see
+    /// Compiler for the expressions of a policy. The policy's variables must be compiled first, in order: see
     /// [`Compiler::variable`].
     pub fn composited() -> Self {
         Compiler { variables: Some(Variables::new(VARIABLES_TYPE)) }
     }
 
-    /// Compiles a variable, which the expressions after it know: if it does not compile, they fail
-    /// when they look at it.
+    /// Compiles a variable for use in later expressions. If the variable does not compile, expressions fail when they
+    /// read it.
     pub fn variable(
         &mut self,
         name: &str,
@@ -143,7 +143,7 @@ impl Compiler {
         Expression { text: expression.into(), program, nesting }
     }
 
-    /// The variables, for whoever evaluates what was compiled here.
+    /// Variables compiled so far, for [`Input::variables`](super::Input::variables).
     pub fn variables(&self) -> Option<&Variables> {
         self.variables.as_ref()
     }

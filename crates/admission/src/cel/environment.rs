@@ -1,4 +1,4 @@
-//! What expressions may refer to.
+//! CEL environments: the variables and types that expressions of webhooks and policies may use.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ pub(super) const VARIABLES: &str = "variables";
 /// The type of [`VARIABLES`].
 pub(super) const VARIABLES_TYPE: &str = "kubernetes.variables";
 
-/// Which variables and types there are besides those that every expression knows.
+/// Variables and types that only some expressions have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OptionalVariableDeclarations {
     /// `params`, which may be null.
@@ -26,8 +26,8 @@ pub struct OptionalVariableDeclarations {
     pub has_patch_types: bool,
 }
 
-/// The environment with these variables; where the expressions are a policy's, with `variables`.
-/// Each is made when it is first needed.
+/// CEL environment with these declarations; `composited` adds the `variables` of a policy. Each environment is built on
+/// first use.
 pub(super) fn environment(
     declarations: OptionalVariableDeclarations,
     composited: bool,

@@ -1,4 +1,4 @@
-//! Evaluating expressions for a request.
+//! Evaluation of CEL expressions for a request.
 
 use std::time::Duration;
 
@@ -15,45 +15,44 @@ use super::environment::{
 };
 use super::{CachingAuthorizer, Error, Expression};
 
-/// An object that expressions see as a client does: with the zeros that are written, and with its kind.
+/// Object as expressions see it: as clients see it, with its kind and with the zero values that JSON output includes.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
-    /// What was said.
+    /// Stored fields.
     pub tree: &'a Tree,
-    /// What it can be.
+    /// Schema of the kind.
     pub schema: Schema<'a>,
-    /// What it is.
+    /// Kind of the object.
     pub kind: &'a GroupVersionKind,
 }
 
-/// What the variables are. It borrows everything, and is made anew as often as needed.
+/// Values of the variables. Borrows everything, so that it is cheap to build again.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The write.
+    /// Attributes of the admission request.
     pub attributes: &'a Attributes<'a>,
-    /// `request`: see [`admission_request`](super::admission_request). Nothing where no expression mentions it.
+    /// `request`: see [`admission_request`](super::admission_request). `None` if no expression mentions it.
     pub request: Option<&'a Tree>,
     /// `object`, null for deletions.
     pub object: Option<Object<'a>>,
     /// `oldObject`, null for creations.
     pub old_object: Option<Object<'a>>,
-    /// `params`, null where there are none.
+    /// `params`; `None` evaluates to null.
     pub params: Option<&'a Tree>,
-    /// `namespaceObject`, null for what is in no namespace: see
-    /// [`namespace_object`](super::namespace_object).
+    /// `namespaceObject`, null for cluster-scoped objects: see [`namespace_object`](super::namespace_object).
     pub namespace: Option<&'a Tree>,
-    /// `authorizer`; nothing where expressions may not ask.
+    /// `authorizer`; `None` where expressions may not use it.
     pub authorizer: Option<&'a CachingAuthorizer<'a>>,
     /// `variables`: see [`Compiler::variables`](super::Compiler::variables).
     pub variables: Option<&'a Variables>,
 }
 
-/// Evaluates expressions that nest this deep, where there is enough stack for it.
+/// Runs `evaluate` with enough stack for expressions of this nesting depth.
 pub fn evaluate_nested<T: Send>(
     nesting: usize,
     evaluate: impl FnOnce() -> T + Send,
 ) -> Result<T, Error> {
-    // The authorizer may need the runtime wherever it is asked.
+    // The authorizer may need the runtime, and `evaluate` may run on another thread.
     let runtime = Handle::try_current().ok();
     let evaluated = with_stack(nesting, move || {
         let _entered = runtime.as_ref().map(Handle::enter);
@@ -64,8 +63,8 @@ pub fn evaluate_nested<T: Send>(
     })
 }
 
-/// Evaluates expressions over an input, one after the other, within a budget. What a variable came
-/// to is kept for the expressions after it.
+/// Evaluates expressions over an input, one after the other, within a cost budget. Values of variables are kept for
+/// later expressions.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     activation: Activation<'a>,
@@ -74,7 +73,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Evaluates over `input` what costs `budget` at most, all together.
+    /// Evaluator over `input` whose expressions may cost `budget` at most in total.
     pub fn new(input: &Input<'a>, budget: u64) -> Self {
         let tree = |tree: Option<&'a Tree>| tree.map_or(Value::Null, Value::from_tree);
         let seen = |object: Option<Object<'a>>| match object {
@@ -100,18 +99,17 @@ impl<'a> Evaluator<'a> {
         Evaluator { activation, remaining: budget, elapsed: Duration::ZERO }
     }
 
-    /// What is left of the budget, for expressions that are evaluated over another input.
+    /// Remaining cost budget, for expressions that are evaluated over another input.
     pub fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// How long the last expression took.
+    /// Duration of the last evaluation.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Evaluates an expression. The outer error is that of all of them: nothing more can be
-    /// evaluated. The inner one is the expression's own.
+    /// Evaluates an expression. The outer error ends all evaluation; the inner error is that of the expression.
     pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Value<'a>, Error>, Error> {
         self.elapsed = Duration::ZERO;
         let program = match &expression.program {
@@ -136,7 +134,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What `authorizer.requestResource` is about.
+/// Resource check of `authorizer.requestResource`.
 fn request_resource(attributes: &Attributes<'_>) -> ResourceCheck {
     ResourceCheck {
         group: attributes.resource.kind.group.to_string(),

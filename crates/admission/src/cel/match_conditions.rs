@@ -1,4 +1,4 @@
-//! Match conditions: when a webhook or policy is asked at all.
+//! Match conditions: whether a webhook or policy applies to a request (upstream: matchconditions.Matcher).
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use super::{
     RUNTIME_COST_BUDGET_MATCH_CONDITIONS, Returns, evaluate_nested,
 };
 
-/// What counts when a webhook or policy cannot be asked.
+/// `failurePolicy` of a webhook or policy: the outcome when it cannot be called or evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// The write is refused.
+    /// The request is refused.
     #[default]
     Fail,
-    /// The write goes on.
+    /// The webhook or policy is skipped.
     Ignore,
 }
 
 impl FailurePolicy {
-    /// As it is written; what is not written, or not known, is [`FailurePolicy::Fail`].
+    /// Parses `failurePolicy`; missing and unknown values are [`FailurePolicy::Fail`].
     pub fn new(text: Option<&str>) -> Self {
         match text {
             Some("Ignore") => FailurePolicy::Ignore,
@@ -30,52 +30,52 @@ impl FailurePolicy {
     }
 }
 
-/// A condition.
+/// One of the `matchConditions`.
 #[derive(Clone, Debug)]
 pub struct MatchCondition {
-    /// What it is called.
+    /// Name of the condition.
     pub name: Arc<str>,
-    /// What must be true.
+    /// Expression that must be true.
     pub expression: Expression,
 }
 
-/// Whose conditions they are, as metrics have it.
+/// Owner of match conditions, as labels of metrics.
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    /// `webhook` or `policy`.
+    /// `kind` label: `webhook` or `policy`.
     pub kind: &'static str,
-    /// `admit` or `validate`.
+    /// `type` label: `admit` or `validate`.
     pub step: &'static str,
-    /// The webhook or the policy.
+    /// `name` label: the webhook or the policy.
     pub name: Arc<str>,
 }
 
-/// The conditions of a webhook or policy. None at all always hold.
+/// Compiled match conditions of a webhook or policy. An empty list matches every request.
 #[derive(Clone, Debug)]
 pub struct MatchConditions {
     conditions: Vec<MatchCondition>,
-    /// How deep the deepest of them nests.
+    /// Deepest nesting of an expression among them.
     nesting: usize,
     failure_policy: FailurePolicy,
     matcher: Matcher,
 }
 
-/// What conditions come to.
+/// Outcome of match conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchResult {
-    /// The webhook or policy is asked.
+    /// The webhook or policy applies.
     Matches,
-    /// It is not.
+    /// The webhook or policy is skipped.
     Excluded {
-        /// The condition that does not hold; none if conditions failed and that is to be ignored.
+        /// The condition that is false; `None` if a condition failed to evaluate and `failurePolicy` is `Ignore`.
         failed_condition: Option<Arc<str>>,
     },
-    /// It is not, and the write is refused.
+    /// A condition failed to evaluate and `failurePolicy` is `Fail`: the request is refused.
     Failed(String),
 }
 
 impl MatchConditions {
-    /// Compiles conditions, given by name and expression.
+    /// Compiles conditions from pairs of name and expression.
     pub fn compile<'n>(
         compiler: &Compiler,
         conditions: impl IntoIterator<Item = (&'n str, &'n str)>,
@@ -93,16 +93,16 @@ impl MatchConditions {
         MatchConditions { conditions, nesting, failure_policy, matcher }
     }
 
-    /// Whether there are none, and nothing need be prepared for them.
+    /// Whether there are no conditions, so that no input need be prepared.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// Whether the conditions hold. `namespaceObject` is null in them, whatever the input has. A
-    /// condition that is false decides, even if others cannot be evaluated.
+    /// Evaluates the conditions. `namespaceObject` is null in them, whatever the input has. A false condition decides,
+    /// even if others fail to evaluate.
     ///
-    /// Where the input has an authorizer, call it within
-    /// [`settle`](super::CachingAuthorizer::settle), or use [`MatchConditions::matches`].
+    /// If the input has an authorizer, call this within [`settle`](super::CachingAuthorizer::settle), or use
+    /// [`MatchConditions::matches`].
     pub fn evaluate(&self, input: &Input<'_>) -> Evaluated {
         if self.conditions.is_empty() {
             return Evaluated { result: MatchResult::Matches, errors: 0 };
@@ -133,7 +133,7 @@ impl MatchConditions {
         Evaluated { result, errors: count }
     }
 
-    /// Whether the conditions hold, waiting for the authorizer where it must be; counted.
+    /// Evaluates the conditions, waits for the authorizer where needed, and updates metrics.
     pub async fn matches(&self, input: &Input<'_>, metrics: &MatchConditionMetrics) -> MatchResult {
         if self.conditions.is_empty() {
             return MatchResult::Matches;
@@ -154,7 +154,7 @@ impl MatchConditions {
         // The reference does not count the time of conditions that all hold.
         if result != MatchResult::Matches {
             metrics.seconds.with(&labels).observe(started.elapsed().as_secs_f64());
-            // What excludes a policy is not counted there either.
+            // Nor does it count the exclusion of a policy.
             if matches!(result, MatchResult::Excluded { .. }) && *kind == "webhook" {
                 metrics.exclusions.with(&labels).increment();
             }
@@ -173,16 +173,16 @@ impl MatchConditions {
     }
 }
 
-/// What conditions come to, and how many failed on the way.
+/// Outcome of match conditions, with the number of evaluation errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evaluated {
-    /// What follows.
+    /// Outcome.
     pub result: MatchResult,
-    /// How many failed before that was known.
+    /// Number of conditions that failed to evaluate.
     pub errors: usize,
 }
 
-/// What is counted about match conditions, by the reference's names.
+/// Metrics of match conditions, with the names of the reference.
 #[derive(Clone, Debug)]
 pub struct MatchConditionMetrics {
     errors: Arc<Family<Counter>>,
@@ -191,7 +191,7 @@ pub struct MatchConditionMetrics {
 }
 
 impl MatchConditionMetrics {
-    /// Adds them to those of a server: once, for webhooks and policies together.
+    /// Registers the metrics: once per server, for webhooks and policies together.
     pub fn new(metrics: &Metrics) -> Self {
         const LABELS: &[&str] = &["name", "kind", "type", "operation"];
         const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];

@@ -1,11 +1,11 @@
-//! Which variables expressions may look at.
+//! Variables that a policy's expressions may read, found by name.
 
 use kevel_api::value::Value;
 
 use super::environment::{AUTHORIZER, NAMESPACE, REQUEST};
 
-/// The variables that are not at hand anyway, and whether one of a policy's texts has their name in it: what is not
-/// mentioned need not be made.
+/// Whether a text in a policy contains the name of a variable that is costly to build. A variable that is not mentioned
+/// is not built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
     /// `request`
@@ -17,7 +17,7 @@ pub struct Mentions {
 }
 
 impl Mentions {
-    /// What any text of a spec mentions.
+    /// Searches all strings of a policy's spec.
     pub fn of(spec: &Value) -> Self {
         match spec {
             Value::String(text) => Mentions {

@@ -1,12 +1,10 @@
-//! Expressions of policies and match conditions: where they are compiled, what they are evaluated
-//! with.
+//! CEL expressions of policies and match conditions: compilation and evaluation.
 //!
-//! A [`Compiler`] compiles expressions, with the variables of a policy or without; they are
-//! [`Expression`]s, be it that they do not compile, for that counts when they are evaluated. For a
-//! request, an [`Input`] says what the variables are, and an [`Evaluator`] evaluates expressions
-//! over it within a budget. Evaluation never waits: what the authorizer cannot answer at once ends
-//! it, and [`CachingAuthorizer::settle`] does it again with the answer. [`MatchConditions`] are what
-//! webhooks and policies share.
+//! A [`Compiler`] compiles expressions, with the variables of a policy or without. The result is an [`Expression`] even
+//! if compilation fails: the error counts only when the expression is evaluated. For a request, an [`Input`] has the
+//! values of the variables, and an [`Evaluator`] evaluates expressions over it within a budget. Evaluation never waits:
+//! an authorization check that needs to wait ends it, and [`CachingAuthorizer::settle`] evaluates again with the
+//! decision. Webhooks and policies share [`MatchConditions`].
 
 mod authorizer;
 mod compile;
@@ -28,9 +26,9 @@ pub use match_conditions::{
 pub use mentions::Mentions;
 pub use request::{admission_request, namespace_object, versioned_object};
 
-/// The most that all expressions of a policy may cost for one binding and parameter: about a second.
+/// Cost budget of all expressions of a policy for one binding and parameter: about a second.
 pub const RUNTIME_COST_BUDGET: u64 = 10_000_000;
-/// The most that the match conditions of one webhook or policy may cost: about a quarter of that.
+/// Cost budget of the match conditions of one webhook or policy: about a quarter of a second.
 pub const RUNTIME_COST_BUDGET_MATCH_CONDITIONS: u64 = 2_500_000;
-/// The longest message that an expression may make, in bytes.
+/// Longest message that a `messageExpression` may return, in bytes.
 pub const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE: usize = 5 * 1024;

@@ -1,4 +1,4 @@
-//! The values of the variables `request`, `namespaceObject`, `object` and `oldObject`.
+//! Values of the variables `request`, `namespaceObject`, `object` and `oldObject`.
 
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
@@ -7,8 +7,8 @@ use kevel_patch::unstructured;
 use kevel_server::admission::Attributes;
 use kevel_server::resource::{Resource, api_version};
 
-/// What `request` is: what is asked for (`requestKind`, ...) and, with `matchPolicy: Equivalent`,
-/// what the webhook or policy is about (`kind`, ...), which is the row `matched`.
+/// Value of `request`: the requested kind and resource (`requestKind`, ...) and, with `matchPolicy: Equivalent`, the
+/// kind and resource of the rule that matched (`kind`, ...), taken from `matched`.
 pub fn admission_request(
     attributes: &Attributes<'_>,
     matched: &Resource,
@@ -72,7 +72,7 @@ fn user_info(attributes: &Attributes<'_>) -> Value {
     info.into()
 }
 
-/// What of a namespace `namespaceObject` shows.
+/// Value of `namespaceObject`: the fields of a Namespace that expressions may read.
 pub fn namespace_object(namespace: &Value) -> Value {
     const METADATA: [&str; 12] = [
         "annotations",
@@ -97,8 +97,7 @@ pub fn namespace_object(namespace: &Value) -> Value {
     Map::from_iter(parts).into()
 }
 
-/// An object as expressions see it: as a client does, with the zeros that are written, and with its
-/// kind.
+/// Object as expressions see it: as clients see it, with its kind and with the zero values that JSON output includes.
 pub fn versioned_object(object: &Value, schema: Schema<'_>, kind: &GroupVersionKind) -> Value {
     let mut object = unstructured(object, schema);
     if let Some(map) = object.as_map_mut() {

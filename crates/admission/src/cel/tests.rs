@@ -1,4 +1,4 @@
-//! Expressions and what comes of them, as text.
+//! Tests of expressions: text cases of compilation, evaluation and match conditions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use kevel_server::verb::Verb;
 
 use super::*;
 
-/// Allows all but what says no, repeats the question as the reason, and makes wait who asks for it.
+/// Authorizer without opinion on questions with `no`; gives the question as the reason, and is pending once for paths
+/// with `wait`.
 #[derive(Default)]
 struct Repeats {
     asked: AtomicUsize,
@@ -60,7 +61,7 @@ impl Authorizer for Repeats {
     }
 }
 
-/// A change of the scale of a deployment.
+/// Admission of an update of a Deployment's scale.
 struct World {
     row: Resource,
     user: User,
@@ -158,7 +159,7 @@ fn json(text: &str) -> Value {
     decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
 }
 
-/// Lines without comments, in groups that an empty line or nothing at all ends.
+/// Lines without comments.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#'))
 }
@@ -327,7 +328,7 @@ async fn questions_are_asked_once() {
         authorizer: Some(&authorizer),
         variables: None,
     };
-    // What must be waited for is asked twice: at once, and when there is time.
+    // A check that has to wait is asked twice: without waiting first, then by `settle`.
     for (path, asked) in [("/a", 1), ("/a", 1), ("/wait", 3), ("/wait", 3), ("/b", 4)] {
         let text = format!("authorizer.path('{path}').check('get').allowed()");
         let expression = Compiler::new().compile(&text, Returns::Bool, declarations);
@@ -340,7 +341,7 @@ async fn questions_are_asked_once() {
     }
 }
 
-/// Variables may each cost as much as an expression, but not all together more than there is.
+/// Each variable may cost as much as an expression, but all together no more than the budget.
 #[test]
 fn variables_share_the_budget() {
     let mut compiler = Compiler::composited();
@@ -371,13 +372,13 @@ fn variables_share_the_budget() {
     let dear = compiler.compile(&dear, Returns::Bool, all);
     let error = Evaluator::new(&input, RUNTIME_COST_BUDGET_MATCH_CONDITIONS).evaluate(&dear);
     assert_eq!(error.unwrap_err().kind, ErrorKind::OutOfBudget);
-    // One that looks at nothing dear is not held up.
+    // An expression that reads only cheap variables is not affected.
     let cheap = compiler.compile("variables.v3.size() == 80", Returns::Bool, all);
     let value = Evaluator::new(&input, RUNTIME_COST_BUDGET).evaluate(&cheap).unwrap().unwrap();
     assert_eq!(value.as_bool(), Some(true));
 }
 
-/// What expressions see of an object is what a client sees, of every kind, whatever was said.
+/// Objects of every built-in kind look to expressions as they do to clients, whatever fields are set.
 #[test]
 fn objects_are_seen_as_they_are_written() {
     for kind in builtin::kinds() {
@@ -398,7 +399,7 @@ fn shown(tree: &Value) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A value of a type: nothing, zeros, or something, as deep as that.
+/// A value of a type: no fields, zero values, or other values, down to a depth.
 fn said_all(schema: Schema<'_>, said: usize, depth: usize) -> Value {
     match schema.ty() {
         Type::Struct(_) => {

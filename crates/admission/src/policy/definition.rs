@@ -1,4 +1,4 @@
-//! A policy and its bindings, read once.
+//! Policies and their bindings, parsed from API objects.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::params::{ParamKind, ParamRef};
 use crate::cel::FailurePolicy;
 use crate::predicates::MatchCriteria;
 
-/// A policy that is in force: it has bindings.
+/// A policy with at least one binding; a policy without bindings is not in force (upstream: PolicyHook).
 #[derive(Debug)]
 pub(super) struct Hook<E> {
     pub policy: Arc<Policy<E>>,
-    /// By name.
+    /// Bindings, ordered by name.
     pub bindings: Vec<Arc<Binding>>,
 }
 
-/// What the expressions of a policy are compiled to.
+/// Compiled expressions of a policy.
 pub(super) trait Evaluator: Send + Sync + 'static {
-    /// Compiles a policy. What does not compile fails when it is evaluated.
+    /// Compiles the expressions of a policy. An expression that does not compile fails when it is evaluated.
     fn compile(name: &Arc<str>, spec: &Value) -> Self;
 }
 
-/// What a policy says.
+/// A parsed policy.
 #[derive(Debug)]
 pub(super) struct Policy<E> {
     pub name: Arc<str>,
@@ -50,12 +50,12 @@ impl<E: Evaluator> Policy<E> {
     }
 }
 
-/// What counts when a policy cannot be evaluated.
+/// `failurePolicy` of a policy.
 pub(super) fn failure_policy(spec: &Value) -> FailurePolicy {
     FailurePolicy::new(spec.at(&["failurePolicy"]).and_then(Value::as_str))
 }
 
-/// The pairs of `name` (or whatever it is called) and expression that stand in a list.
+/// Pairs of name and expression in a list of the spec, such as `variables` or `matchConditions`.
 pub(super) fn named<'v>(
     spec: &'v Value,
     list: &'static str,
@@ -65,16 +65,16 @@ pub(super) fn named<'v>(
     list.iter().map(move |item| (item.str_at(&["name"]), item.str_at(&[expression])))
 }
 
-/// Where and with what a policy is in force.
+/// A parsed policy binding.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub name: Arc<str>,
     pub revision: Revision,
     pub policy_name: String,
     pub param_ref: Option<ParamRef>,
-    /// What it narrows the policy down to, if it does.
+    /// `matchResources`: narrows the policy's `matchConstraints`.
     pub resources: Option<MatchCriteria>,
-    /// What is done about what fails; nothing of the kind is said of mutations.
+    /// `validationActions`; empty for bindings of mutating policies.
     pub actions: Vec<Action>,
 }
 
@@ -93,14 +93,14 @@ impl Binding {
     }
 }
 
-/// What is done about a validation that fails.
+/// One of the `validationActions`: the reaction to a validation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// The write is refused.
+    /// Refuses the request.
     Deny,
-    /// The client is told.
+    /// Sends a warning to the client.
     Warn,
-    /// The auditors are told.
+    /// Adds an audit annotation.
     Audit,
 }
 

@@ -1,4 +1,4 @@
-//! Which policies, bindings and parameters a write concerns.
+//! Selection of the policies, bindings and parameters that apply to a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use super::definition::{Binding, Evaluator, Hook, Policy};
 use super::params::{Param, Params};
 use crate::predicates::{Matched, Subject};
 
-/// A policy that is to be evaluated, with a binding and one of its parameters.
+/// A policy to evaluate, with a binding and one of its parameters (upstream: PolicyInvocation).
 #[derive(Debug)]
 pub(super) struct Invocation<'h, E> {
     pub policy: &'h Policy<E>,
     pub binding: &'h Binding,
-    /// In which version the policy wants the write.
+    /// Version in which the policy sees the object.
     pub matched: Matched,
     pub param: Option<Arc<Param>>,
 }
 
-/// A policy that cannot be evaluated for how it, or its binding, is made.
+/// A policy that cannot be evaluated because it, or its binding, is misconfigured.
 #[derive(Debug)]
 pub(super) struct Misconfigured<'h, E> {
     pub policy: &'h Policy<E>,
-    /// `None` if it is not the binding's fault.
+    /// `None` if the policy itself is at fault.
     pub binding: Option<&'h Binding>,
     pub error: String,
 }
@@ -36,10 +36,10 @@ impl<E> Misconfigured<'_, E> {
     }
 }
 
-/// What follows from a policy and its binding.
+/// Invocation of a policy, or its configuration error.
 pub(super) type Selected<'h, E> = Result<Invocation<'h, E>, Misconfigured<'h, E>>;
 
-/// The policies that a write concerns, in order. Nothing is evaluated yet.
+/// Policies, bindings and parameters that apply to a request, in order. Evaluates no expressions.
 pub(super) async fn select<'h, E: Evaluator>(
     hooks: &'h [Hook<E>],
     subject: &Subject<'_>,
@@ -48,7 +48,7 @@ pub(super) async fn select<'h, E: Evaluator>(
 ) -> Vec<Selected<'h, E>> {
     let mut selected = Vec::new();
     for Hook { policy, bindings } in hooks {
-        // Most policies are about something else, which must cost next to nothing.
+        // Most policies do not match the resource, so that check must be cheap.
         let Some(matched) = policy.constraints.matches_rules(subject) else { continue };
         match policy.constraints.selects(subject, object).await {
             Ok(false) => {}
@@ -65,7 +65,7 @@ pub(super) async fn select<'h, E: Evaluator>(
     selected
 }
 
-/// A policy that is about a write.
+/// A policy that matches a request.
 struct Matching<'h, 's, E> {
     policy: &'h Policy<E>,
     matched: Matched,
@@ -113,10 +113,11 @@ impl<'h, E> Matching<'h, '_, E> {
     }
 }
 
-/// How long expressions are evaluated before others have their turn, and the request's deadline is looked at.
+/// Longest time that expressions are evaluated before the task yields, so that other tasks run and the request's
+/// deadline is checked.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Lets others have their turn between policies: each may compute for a second.
+/// Yields between policies: evaluating one may take a second.
 #[derive(Debug)]
 pub(super) struct Turn(Stopwatch);
 

@@ -1,14 +1,14 @@
-//! What is counted about policies, by the reference's names.
+//! Metrics of policies, with the names of the reference.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 
-/// Upper bounds of the time that one expression takes: from the cheapest to the dearest that is allowed.
+/// Buckets of the duration of one expression: from the cheapest to the dearest that is allowed.
 const SECONDS: &[f64] = &[0.000_000_5, 0.001, 0.01, 0.1, 1.0];
 
-/// The checks of a plug-in's policies.
+/// Checks and their durations, for the policies of one plug-in.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyMetrics {
     checks: Arc<Family<Counter>>,
@@ -46,17 +46,17 @@ impl PolicyMetrics {
         PolicyMetrics { checks, seconds: metrics.histogram(seconds, SECONDS) }
     }
 
-    /// Counts a check; the labels are those of the family, in order.
+    /// Counts a check; `labels` are the family's, in order.
     pub fn observe(&self, labels: &[&str], elapsed: Duration) {
         self.checks.with(labels).increment();
         self.seconds.with(labels).observe(elapsed.as_secs_f64());
     }
 }
 
-/// Nothing is wrong.
+/// `error_type` label of a check without error.
 pub(super) const NO_ERROR: &str = "no_error";
 
-/// What is wrong, as metrics have it; the reference tells by the message, too.
+/// `error_type` label of an error. The reference decides by the message, too.
 pub(super) fn error_type(message: &str) -> &'static str {
     if message.starts_with("compilation") {
         "compile_error"

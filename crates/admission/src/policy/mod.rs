@@ -5,12 +5,12 @@
 //! write ─▶ Hooks ─▶ predicates of policy and binding ─▶ parameters ─▶ Invocations ─▶ match conditions ─▶ expressions
 //! ```
 //!
-//! - `definition`: a policy and its bindings, read once
-//! - `source`: all of them, as they are now
-//! - `params`: the objects that a policy is told apart by
-//! - `dispatch`: which policies, bindings and parameters a write concerns
-//! - `versions`: the write, as a policy sees it
-//! - [`validating`] and [`mutating`]: what is done then
+//! - `definition`: policies and bindings, parsed
+//! - `source`: the current policies with their bindings, from the cache
+//! - `params`: the objects that `paramKind` and `paramRef` name
+//! - `dispatch`: the policies, bindings and parameters that apply to a request
+//! - `versions`: the request's objects in the version that a policy matches
+//! - [`validating`] and [`mutating`]: the plug-ins
 
 mod definition;
 mod dispatch;
@@ -37,21 +37,21 @@ use crate::predicates::{GROUP, Matcher};
 pub use mutating::MutatingAdmissionPolicy;
 pub use validating::ValidatingAdmissionPolicy;
 
-/// What the plug-ins of policies are made of.
+/// Dependencies of the policy plug-ins.
 pub struct Config {
-    /// Where the policies are.
+    /// Storage of the policies.
     pub policies: Arc<Storage>,
-    /// Where their bindings are.
+    /// Storage of the bindings.
     pub bindings: Arc<Storage>,
-    /// What predicates look up.
+    /// Namespaces and resources, for predicates.
     pub matcher: Arc<Matcher>,
-    /// The resources of all servers, whose objects may be parameters.
+    /// Resources of all servers in the chain; their objects may be parameters.
     pub tables: Vec<Arc<Resources>>,
-    /// Who answers the questions of expressions.
+    /// Authorizer behind `authorizer` in expressions.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Where what is decided is counted.
+    /// Metrics registry for checks.
     pub metrics: Arc<Metrics>,
-    /// The same, of match conditions.
+    /// Metrics of match conditions.
     pub match_conditions: MatchConditionMetrics,
 }
 
@@ -61,10 +61,10 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// What keeps a plug-in's policies up to date, for as long as the server runs.
+/// Background task that keeps a plug-in's policies up to date while the server runs.
 pub type Follow = Pending<'static, ()>;
 
-/// The resources of policies themselves: who locks everybody out by one must be able to mend it.
+/// Resources that hold policies. They are exempt, so that a policy that refuses every write can be deleted.
 const POLICY_RESOURCES: [&str; 4] = [
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
@@ -72,7 +72,7 @@ const POLICY_RESOURCES: [&str; 4] = [
     "validatingadmissionpolicybindings",
 ];
 
-/// Requests that are written as creations and store nothing, without which no cluster works.
+/// Reviews: requests with the verb create that store no object, and without which no cluster works.
 const REVIEWS: [(&str, &str); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),
@@ -82,13 +82,13 @@ const REVIEWS: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Whether no policy is asked about a write.
+/// Whether a request is exempt from policies.
 fn is_excluded(attributes: &Attributes<'_>) -> bool {
     let (group, plural) = (&*attributes.resource.kind.group, attributes.resource.plural.as_str());
     group == GROUP && POLICY_RESOURCES.contains(&plural) || REVIEWS.contains(&(group, plural))
 }
 
-/// The refusal while policies are not loaded yet.
+/// Refusal before the policies are loaded.
 fn not_ready(attributes: &Attributes<'_>) -> StatusError {
     attributes.forbidden(None, "not yet ready to handle request")
 }

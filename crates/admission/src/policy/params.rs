@@ -1,4 +1,4 @@
-//! Parameters: objects that say in which way a policy is in force.
+//! Parameters of policies: the objects that `paramKind` and `paramRef` name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +15,11 @@ use kevel_store::cache::{At, Object};
 
 use crate::cel::versioned_object;
 
-/// Of how many parameters the trees are kept, and of how many bytes together: a tree takes some times as many.
+/// Limits on cached parameter trees, in number and in wire bytes; a tree takes several times its wire bytes.
 const REMEMBERED: usize = 1024;
 const REMEMBERED_BYTES: usize = 16 << 20;
 
-/// The kind of a policy's parameters.
+/// `paramKind` of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct ParamKind {
     api_version: String,
@@ -29,27 +29,27 @@ pub(super) struct ParamKind {
 impl ParamKind {
     pub fn new(kind: &Value) -> Self {
         let (api_version, kind) = (kind.str_at(&["apiVersion"]), kind.str_at(&["kind"]));
-        // One that cannot be read was never stored.
+        // Validation has checked apiVersion, so it parses.
         let version = api_version.parse::<GroupVersion>().unwrap_or_default();
         ParamKind { api_version: api_version.to_owned(), kind: version.with_kind(kind) }
     }
 }
 
-/// As Go prints it.
+/// Prints as Go prints the struct; it appears in messages.
 impl std::fmt::Display for ParamKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "&ParamKind{{APIVersion:{},Kind:{},}}", self.api_version, self.kind.kind)
     }
 }
 
-/// Which objects are the parameters of a binding.
+/// `paramRef` of a binding.
 #[derive(Clone, Debug)]
 pub(super) struct ParamRef {
     name: String,
-    /// Empty for the namespace of what is written.
+    /// Empty: the namespace of the object in the request.
     namespace: String,
     selector: Option<Result<LabelSelector, String>>,
-    /// Whether it is an error if there are none.
+    /// `parameterNotFoundAction: Deny`.
     deny: bool,
 }
 
@@ -67,16 +67,16 @@ impl ParamRef {
     }
 }
 
-/// A parameter.
+/// A parameter object.
 #[derive(Debug)]
 pub(super) struct Param {
     /// `namespace/name`, or `name`.
     pub key: String,
-    /// What `params` is.
+    /// Value of `params`.
     pub tree: Value,
 }
 
-/// The parameters of a server's policies.
+/// Lookup of parameter objects for the policies of a plug-in.
 #[derive(Debug)]
 pub(super) struct Params {
     tables: Vec<Arc<Resources>>,
@@ -84,19 +84,19 @@ pub(super) struct Params {
     read: Mutex<ParamTrees>,
 }
 
-/// Whether the parameters of built-in kinds say which kind they are of. The reference tells the expressions of
-/// validating policies, and not those of mutating ones.
+/// Whether parameters of built-in kinds have `apiVersion` and `kind`. In the reference they have in validating
+/// policies, and not in mutating ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kinds {
     Said,
     Unsaid,
 }
 
-/// Trees of parameters, by the kind that was asked for and the key.
+/// Cached trees of parameters, by requested kind and key.
 #[derive(Debug, Default)]
 struct ParamTrees {
     by_key: HashMap<(GroupVersionKind, String), (Revision, Arc<Param>)>,
-    /// Wire bytes of those that were put in since it was empty.
+    /// Wire bytes of the cached parameters.
     bytes: usize,
 }
 
@@ -105,7 +105,7 @@ impl Params {
         Params { tables, kinds, read: Mutex::default() }
     }
 
-    /// The row of a kind of parameters. Kinds come and go: it is looked for each time.
+    /// Row of a parameter kind. Not cached: custom resources come and go.
     pub fn row(&self, kind: &ParamKind) -> Result<Arc<Resource>, String> {
         let GroupVersionKind { group, version, kind } = &kind.kind;
         let found = self.tables.iter().find_map(|table| {
@@ -119,8 +119,8 @@ impl Params {
         })
     }
 
-    /// The parameters of a binding, for a write to a namespace: one for each time that the policy is evaluated, `None`
-    /// if it is without parameters.
+    /// Parameters of a binding for a request in a namespace. The policy is evaluated once for each; `None` stands for
+    /// an evaluation without parameters.
     pub async fn collect(
         &self,
         kind: Option<(&ParamKind, &Resource)>,
@@ -174,7 +174,7 @@ impl Params {
         Ok(params)
     }
 
-    /// The tree of a parameter, in the version that was asked for.
+    /// Tree of a parameter object, in the requested version.
     async fn read(
         &self,
         object: &Object,
@@ -213,7 +213,7 @@ impl Params {
         trees.bytes += wire.len();
         trees.by_key.insert(place, (object.revision(), param.clone()));
         drop(trees);
-        // Without the lock: they may be large.
+        // Dropped without the lock: the trees may be large.
         drop(forgotten);
         Ok(param)
     }

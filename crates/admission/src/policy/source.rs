@@ -1,4 +1,4 @@
-//! The policies that are in force, as they are now.
+//! Current policies that are in force, compiled from the caches (upstream: policySource).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use super::Follow;
 use super::definition::{Binding, Evaluator, Hook, Policy};
 use crate::predicates::Matcher;
 
-/// How long a request waits for the policies of a server that has just started.
+/// Longest wait of a request for the policies of a server that has just started.
 const READY_WAIT: Duration = Duration::from_secs(10);
 
-/// How long to wait before caches that failed are asked again.
+/// Delay before a failed cache is read again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The policies with bindings, by name: what has no binding is not in force.
+/// Policies with bindings, ordered by name; a policy without bindings is not in force.
 pub(super) type Hooks<E> = Vec<Hook<E>>;
 
-/// Compiles policies when they change. Who loads them waits for nothing.
+/// Compiled policies; recompiled in the background when they change, so that loading never waits.
 #[derive(Debug)]
 pub(super) struct Source<E> {
     hooks: Arc<ArcSwap<Hooks<E>>>,
@@ -31,7 +31,7 @@ pub(super) struct Source<E> {
 }
 
 impl<E: Evaluator> Source<E> {
-    /// The policies of these caches, and what follows the caches.
+    /// Makes a source over these caches, and the task that follows them.
     pub fn new(policies: Arc<Storage>, bindings: Arc<Storage>) -> (Self, Follow) {
         let hooks = Arc::new(ArcSwap::default());
         let (loaded, ready) = watch::channel(false);
@@ -40,25 +40,25 @@ impl<E: Evaluator> Source<E> {
         (Source { hooks, ready }, Box::pin(Arc::new(refresher).run()))
     }
 
-    /// Whether the policies were read once.
+    /// Whether the policies have been loaded once.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
-    /// Waits until they were, and until namespaces are known; `false` if that takes too long.
+    /// Waits until policies and namespaces are loaded; `false` after a timeout.
     pub async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
         let mut ready = self.ready.clone();
         let wait = async { ready.wait_for(|ready| *ready).await.is_ok() && matcher.ready().await };
         tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
     }
 
-    /// The policies as they are now.
+    /// Current policies.
     pub fn hooks(&self) -> Guard<Arc<Hooks<E>>> {
         self.hooks.load()
     }
 }
 
-/// Reads policies and bindings anew whenever one of them changes.
+/// Reloads policies and bindings whenever one of them changes.
 struct Refresher<E> {
     policies: Arc<Storage>,
     bindings: Arc<Storage>,
@@ -67,7 +67,7 @@ struct Refresher<E> {
     known: Mutex<Known<E>>,
 }
 
-/// What was compiled the last time, and need not be again while it stays the same.
+/// Compiled policies and bindings, reused while their revisions stay the same.
 struct Known<E> {
     policies: HashMap<Arc<str>, Arc<Policy<E>>>,
     bindings: HashMap<Arc<str>, Arc<Binding>>,
@@ -85,7 +85,7 @@ impl<E: Evaluator> Refresher<E> {
         let (policies, bindings) = (self.policies.cache.clone(), self.bindings.cache.clone());
         let heard = join(notify(policies, &changed), notify(bindings, &changed));
         let refresh = self.refresh(&changed);
-        // Both end when the caches are closed, with the server.
+        // Both end when the caches are closed, at shutdown.
         select(std::pin::pin!(heard), std::pin::pin!(refresh)).await;
     }
 
@@ -106,14 +106,14 @@ impl<E: Evaluator> Refresher<E> {
         let policies = self.policies.cache.snapshot(At::Any).await?;
         let bindings = self.bindings.cache.snapshot(At::Any).await?;
         let this = self.clone();
-        // Compiling takes longer than a turn of the runtime should.
+        // Compiling takes too long for an async worker thread.
         let compiled = tokio::task::spawn_blocking(move || {
             let mut known = this.known.lock().unwrap_or_else(PoisonError::into_inner);
             let (compiled, hooks) = this.compile(&known, &policies, &bindings);
             *known = compiled;
             this.hooks.store(Arc::new(hooks));
         });
-        // A server that stops compiles nothing any more.
+        // The join fails only at shutdown.
         compiled.await.map_err(|_| CacheError::Closed)?;
         self.loaded.send_replace(true);
         Ok(())
@@ -167,7 +167,7 @@ impl<E: Evaluator> Refresher<E> {
     }
 }
 
-/// What cannot be read cannot be enforced: that must not go unnoticed.
+/// Logs policies and bindings that cannot be decoded: they are not enforced.
 fn report_damage(snapshot: &Snapshot, storage: &Storage) {
     for object in snapshot.damaged() {
         let kind = &storage.kind.kind;
@@ -175,7 +175,7 @@ fn report_damage(snapshot: &Snapshot, storage: &Storage) {
     }
 }
 
-/// Tells of every change, and of every gap in which there may have been one. Ends when the cache is closed.
+/// Signals every change, and every gap in the watch that may hide one. Ends when the cache is closed.
 async fn notify(cache: Arc<Cache>, changed: &Notify) {
     loop {
         match follow(&cache, changed).await {

@@ -1,4 +1,4 @@
-//! A write, as a policy sees it: in the version that the policy is about.
+//! Objects of an admission request, in the version that a policy matches (upstream: VersionedAttributes).
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -15,20 +15,20 @@ use kevel_server::type_ref::TypeRef;
 use crate::cel::{Object, admission_request, namespace_object};
 use crate::predicates::{Matched, Subject};
 
-/// A write in one version: what the variables of expressions are.
+/// Objects of a request in one version: the values of the expressions' variables.
 #[derive(Debug)]
 pub(super) struct Versioned<'a> {
-    /// What the write is as the policy wants it.
+    /// Version in which the policy matched.
     matched: Matched,
     object: Option<Cow<'a, Value>>,
     old_object: Option<Cow<'a, Value>>,
     request: OnceLock<Value>,
-    /// What `request` is in match conditions, where it is something else.
+    /// `request` of match conditions, where it differs.
     conditions_request: OnceLock<Value>,
 }
 
 impl<'a> Versioned<'a> {
-    /// The write as a policy wants it that is about this row.
+    /// Converts the objects to the version in which a policy matched.
     pub async fn new(
         attributes: &Attributes<'a>,
         matched: &Matched,
@@ -48,7 +48,7 @@ impl<'a> Versioned<'a> {
         })
     }
 
-    /// Whether a policy wants the write so that is about this row.
+    /// Whether these objects are in the version in which a policy matched.
     pub fn is(&self, attributes: &Attributes<'_>, matched: &Matched) -> bool {
         self.matched.resource(attributes).kind == matched.resource(attributes).kind
     }
@@ -71,7 +71,7 @@ impl<'a> Versioned<'a> {
         })
     }
 
-    /// What `request` is in match conditions.
+    /// `request` of match conditions.
     pub fn conditions_request(&self, attributes: &Attributes<'_>) -> &Value {
         let request = self.request(attributes);
         match self.matched {
@@ -87,7 +87,7 @@ impl<'a> Versioned<'a> {
     }
 }
 
-/// Match conditions see the kind that the policy is about, but the resource that was asked for.
+/// Value of `request` for match conditions: the kind that the policy matched, but the requested resource.
 fn as_requested(request: &Value) -> Value {
     let mut request = request.clone();
     let asked = request.at(&["requestResource"]).cloned();
@@ -97,12 +97,12 @@ fn as_requested(request: &Value) -> Value {
     request
 }
 
-/// The type of what is written to a row, or to a subresource of it.
+/// Type of the objects sent to a row, or to one of its subresources.
 pub(super) fn type_of<'r>(row: &'r Resource, subresource: &str) -> &'r TypeRef {
     row.subresources.get(subresource).map_or(&row.ty, |subresource| &subresource.ty)
 }
 
-/// An object of a resource in another version.
+/// Converts an object of a resource to another version.
 pub(super) async fn converted<'v>(
     resource: &Resource,
     value: Cow<'v, Value>,
@@ -125,11 +125,11 @@ pub(super) async fn converted<'v>(
     Ok(Cow::Owned(value))
 }
 
-/// Value of `namespaceObject`, kept beside its namespace.
+/// Value of `namespaceObject`, cached beside its namespace.
 #[derive(Debug)]
 pub(super) struct NamespaceObject(pub Value);
 
-/// Value of `namespaceObject`: nothing for what is in no namespace, for namespaces themselves, and where no expression
+/// Value of `namespaceObject`; `None` for cluster-scoped objects, for namespaces themselves, and if no expression
 /// mentions it.
 pub(super) async fn namespace(
     subject: &Subject<'_>,
@@ -141,7 +141,7 @@ pub(super) async fn namespace(
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(None);
     }
-    // It must be there in any case.
+    // A missing namespace is an error even if no expression mentions it.
     subject.namespace().await?;
     match mentioned {
         true => {

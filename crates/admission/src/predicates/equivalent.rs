@@ -1,4 +1,4 @@
-//! The rows that are the same objects in other versions or groups (`EquivalentResourceMapper`).
+//! Rows that serve the same objects in other versions or groups (upstream: EquivalentResourceMapper).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kevel_server::resource::{Resource, Resources, Rows};
 
-/// Rows by what they share. Found out once for each state of the tables.
+/// Equivalent rows, computed once for each state of the resource tables.
 #[derive(Debug)]
 pub(super) struct Equivalents {
     tables: Vec<Arc<Resources>>,
@@ -15,9 +15,9 @@ pub(super) struct Equivalents {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The tables that this was found out from.
+    /// Resource tables that `shared` was computed from.
     rows: Vec<Arc<Rows>>,
-    /// In the order of the tables.
+    /// Equivalent rows by identity, in the order of the tables.
     shared: HashMap<String, Vec<Arc<Resource>>>,
 }
 
@@ -26,7 +26,7 @@ impl Equivalents {
         Equivalents { tables, known: ArcSwap::default() }
     }
 
-    /// The other rows of the objects of a row that have this subresource, too.
+    /// Other rows that serve the objects of a row and have this subresource.
     pub fn of(&self, resource: &Resource, subresource: &str) -> Arc<[Arc<Resource>]> {
         let known = self.known();
         let shared = known.shared.get(&identity(resource)).map_or(&[][..], Vec::as_slice);
@@ -58,13 +58,13 @@ impl Known {
         for row in rows.iter().flat_map(|rows| rows.all()) {
             shared.entry(identity(row)).or_default().push(row.clone());
         }
-        // One that is alone has no equivalent.
+        // A row without equivalents needs no entry.
         shared.retain(|_, rows| rows.len() > 1);
         Known { rows, shared }
     }
 }
 
-/// What equivalent rows have in common: where their objects are, or what they are called if they are not stored.
+/// Identity that equivalent rows share: the storage prefix, or group and plural if the objects are not stored.
 fn identity(row: &Resource) -> String {
     match &row.storage {
         Some(storage) => storage.prefix.clone(),

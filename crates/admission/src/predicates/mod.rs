@@ -1,8 +1,9 @@
-//! Which writes a webhook or policy is about: rules, namespace and object selectors, equivalent versions.
+//! Predicates: whether a webhook or policy applies to a request, by rules, namespace and object selectors, and
+//! equivalent versions.
 //!
-//! [`MatchCriteria`] are compiled once for each webhook, policy or binding. A write is a [`Subject`], which remembers what
-//! was looked up for it (its namespace, the rows that are equivalent to its own), so that the second who asks does not
-//! look again. Rules are asked first: they cost a few comparisons, and nearly everything ends there.
+//! [`MatchCriteria`] are compiled once for each webhook, policy or binding. A request is a [`Subject`], which caches
+//! its namespace and the rows that are equivalent to its own, so that each is looked up once. Rules are checked first:
+//! they cost a few comparisons, and nearly all requests fail there.
 
 mod equivalent;
 mod rule;
@@ -25,10 +26,10 @@ use self::equivalent::Equivalents;
 use self::rule::Rule;
 use self::selector::Selectors;
 
-/// The group of webhooks and policies.
+/// API group of webhooks and policies.
 pub const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The kinds that no webhook and no policy of the API is asked about: who breaks one must be able to mend it.
+/// Kinds that webhooks and policies never see, so that a broken one can be repaired.
 const EXEMPT: [&str; 6] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
@@ -38,13 +39,13 @@ const EXEMPT: [&str; 6] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Whether a write is one of those that nobody is asked about (`IsExemptAdmissionConfigurationResource`).
+/// Whether a request is exempt from webhooks and policies (upstream: IsExemptAdmissionConfigurationResource).
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     let kind = attributes.kind();
     kind.group == GROUP && EXEMPT.contains(&kind.kind.as_str())
 }
 
-/// What predicates look up: namespaces, and the rows of all servers.
+/// Lookups of predicates: namespaces, and the resources of all servers in the chain.
 #[derive(Debug)]
 pub struct Matcher {
     namespaces: Arc<Storage>,
@@ -52,37 +53,37 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Predicates over these namespaces and rows.
+    /// Makes a matcher over these namespaces and resources.
     pub fn new(namespaces: Arc<Storage>, tables: Vec<Arc<Resources>>) -> Self {
         Matcher { namespaces, equivalents: Equivalents::new(tables) }
     }
 
-    /// Waits until namespaces are known.
+    /// Waits until namespaces are loaded.
     pub async fn ready(&self) -> bool {
         self.namespaces.cache.loaded().await.is_ok()
     }
 
-    /// A write that predicates will be asked about.
+    /// Subject of predicates for a request.
     pub fn subject<'a>(&'a self, attributes: &'a Attributes<'a>) -> Subject<'a> {
         let (namespace, equivalents) = (OnceCell::new(), OnceLock::new());
         Subject { attributes, matcher: self, namespace, equivalents }
     }
 }
 
-/// Which writes a webhook, policy or binding is about.
+/// Match criteria of a webhook, policy or binding.
 #[derive(Clone, Debug)]
 pub struct MatchCriteria {
     selectors: Selectors,
-    /// Any of them; `None` where everything is meant.
+    /// Any of these must match; `None` matches everything.
     rules: Option<Vec<Rule>>,
-    /// None of them.
+    /// None of these may match.
     exclude: Vec<Rule>,
-    /// Whether rules also mean the same objects in other versions (`matchPolicy: Equivalent`).
+    /// Whether rules also match equivalent versions (`matchPolicy: Equivalent`).
     equivalent: bool,
 }
 
 impl MatchCriteria {
-    /// Those of a webhook: without rules it is about nothing.
+    /// Criteria of a webhook: without rules it matches nothing.
     pub fn of_webhook(webhook: &Value) -> Self {
         MatchCriteria {
             selectors: Selectors::new(webhook),
@@ -92,8 +93,8 @@ impl MatchCriteria {
         }
     }
 
-    /// Those of a policy (`matchConstraints`) or binding (`matchResources`): without rules it is about everything that
-    /// it selects.
+    /// Criteria of a policy (`matchConstraints`) or binding (`matchResources`): without rules it matches everything
+    /// that its selectors select.
     pub fn of_match_resources(resources: &Value) -> Self {
         let rules = Rule::list(resources.list_at(&["resourceRules"]));
         MatchCriteria {
@@ -104,8 +105,8 @@ impl MatchCriteria {
         }
     }
 
-    /// Whether a write is meant, and in which version. `object` is what is written as it is now, which webhooks before
-    /// this one may have changed. A namespace that is not there is an error, but only of who would be asked.
+    /// Whether a request matches, and in which version. `object` is the object as it is now, which earlier webhooks may
+    /// have changed. A missing namespace is an error, but only if the rules match.
     pub async fn matches(
         &self,
         subject: &Subject<'_>,
@@ -115,7 +116,7 @@ impl MatchCriteria {
         Ok(self.selects(subject, object).await?.then_some(matched))
     }
 
-    /// Whether the selectors mean a write. A namespace that is not there is an error, but only of who would be asked.
+    /// Whether the selectors match a request. A missing namespace is an error.
     pub async fn selects(
         &self,
         subject: &Subject<'_>,
@@ -129,7 +130,7 @@ impl MatchCriteria {
         Ok(in_namespace && in_object?)
     }
 
-    /// Whether the rules mean a write, and in which version.
+    /// Whether the rules match a request, and in which version.
     pub fn matches_rules(&self, subject: &Subject<'_>) -> Option<Matched> {
         if !self.exclude.is_empty() && self.any(&self.exclude, subject).is_some() {
             return None;
@@ -140,8 +141,8 @@ impl MatchCriteria {
         }
     }
 
-    /// The first rule that means a write. What is asked for as it is goes before other versions; earlier rules go before
-    /// later ones.
+    /// Version of the first rule that matches. The requested version goes before equivalent versions; earlier rules go
+    /// before later ones.
     fn any(&self, rules: &[Rule], subject: &Subject<'_>) -> Option<Matched> {
         let attributes = subject.attributes;
         let any = |resource| rules.iter().any(|rule| rule.matches(attributes, resource));
@@ -151,7 +152,7 @@ impl MatchCriteria {
         if !self.equivalent || subject.equivalents().is_empty() {
             return None;
         }
-        // Whatever the version, these hold or do not.
+        // These parts of a rule do not depend on the version.
         let apart = |rule: &&Rule| rule.matches_all_but_resource(attributes);
         let rules = rules.iter().filter(apart);
         let mut pairs =
@@ -165,17 +166,17 @@ fn is_equivalent(criteria: &Value) -> bool {
     criteria.str_at(&["matchPolicy"]) == "Equivalent"
 }
 
-/// In which version a write is what somebody wants to be asked about.
+/// Version in which a request matches.
 #[derive(Clone, Debug)]
 pub enum Matched {
-    /// As it was requested.
+    /// The requested version.
     AsRequested,
-    /// As another row of the same storage has it.
+    /// Another row that serves the same objects.
     Equivalent(Arc<Resource>),
 }
 
 impl Matched {
-    /// The row to name.
+    /// Row of the matched version.
     pub fn resource<'a>(&'a self, attributes: &Attributes<'a>) -> &'a Resource {
         match self {
             Matched::AsRequested => attributes.resource,
@@ -183,16 +184,16 @@ impl Matched {
         }
     }
 
-    /// The kind in which the object is to be shown: of a subresource, the kind of what is sent there.
+    /// Kind in which the object is sent; for a subresource, the kind of its body.
     pub fn kind<'a>(&'a self, attributes: &Attributes<'a>) -> &'a GroupVersionKind {
         self.resource(attributes).kind_of(attributes.subresource)
     }
 }
 
-/// A write, and what has been looked up about it.
+/// An admission request, with its lookups.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// What is written, by whom.
+    /// Attributes of the request.
     pub attributes: &'a Attributes<'a>,
     matcher: &'a Matcher,
     namespace: OnceCell<Arc<Object>>,
@@ -200,13 +201,13 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The namespace that the write is in. One that the cache does not have may just have been made: then the store is
-    /// asked.
+    /// Namespace of the request. The cache may not have a new namespace yet: then the store is asked.
     pub async fn namespace(&self) -> Result<&Arc<Object>, StatusError> {
         self.namespace.get_or_try_init(|| self.find_namespace()).await
     }
 
-    /// Facts that `read` takes of that namespace, once for each of its states: every write asks for them.
+    /// Value that `read` derives from the request's namespace, computed once for each revision of the namespace,
+    /// because every request needs it.
     pub async fn namespace_facts<T: Send + Sync + 'static>(
         &self,
         read: fn(&Value) -> T,
@@ -228,7 +229,7 @@ impl Subject<'_> {
         Err(StatusError::not_found(&GroupResource::from_static("", "namespaces"), name))
     }
 
-    /// The other rows of the same storage that have the same subresource.
+    /// Other rows that serve the same objects and have the same subresource.
     fn equivalents(&self) -> &[Arc<Resource>] {
         self.equivalents.get_or_init(|| {
             self.matcher.equivalents.of(self.attributes.resource, self.attributes.subresource)

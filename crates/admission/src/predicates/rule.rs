@@ -1,24 +1,24 @@
-//! One of the `rules` of a webhook or policy.
+//! `rules` of a webhook or policy (upstream: rules.Matcher).
 
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation};
 use kevel_server::resource::Resource;
 
-/// Writes that are meant.
+/// A compiled rule.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     operations: Operations,
     scope: Scope,
     groups: Names,
     versions: Names,
-    /// `pods/*` in two parts.
+    /// Pairs of plural and subresource: `pods/*` in two parts.
     resources: Vec<(Name, Name)>,
-    /// The objects that are meant; all of them where none is named.
+    /// `resourceNames`; empty matches all names.
     names: Vec<String>,
 }
 
 impl Rule {
-    /// The rules of a list of them.
+    /// Compiles a list of rules.
     pub fn list(rules: &[Value]) -> Vec<Rule> {
         rules.iter().map(Rule::new).collect()
     }
@@ -34,9 +34,9 @@ impl Rule {
         }
     }
 
-    /// Whether a write is meant, if it were one to this row.
+    /// Whether the rule matches a request as if it were one to this row.
     pub fn matches(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
-        // What tells most rules apart comes first.
+        // The resource comes first: it excludes most rules.
         self.resources.iter().any(|(plural, subresource)| {
             plural.is(&resource.plural) && subresource.is(attributes.subresource)
         }) && self.matches_all_but_resource(attributes)
@@ -45,7 +45,7 @@ impl Rule {
             && self.scope.contains(attributes, resource)
     }
 
-    /// Whether a write is meant, as far as that does not depend on its row.
+    /// Whether the parts of the rule match that do not depend on the row.
     pub fn matches_all_but_resource(&self, attributes: &Attributes<'_>) -> bool {
         self.operations.contain(attributes.operation)
             && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
@@ -57,7 +57,7 @@ fn strings<'v>(rule: &'v Value, field: &'static str) -> impl Iterator<Item = &'v
     list.iter().filter_map(Value::as_str)
 }
 
-/// `pods/status` is two names; `pods` stands for the objects alone.
+/// Splits `pods/status` into plural and subresource; `pods` alone has an empty subresource.
 fn split_resource(text: &str) -> (Name, Name) {
     let (plural, subresource) = text.split_once('/').unwrap_or((text, ""));
     (Name::new(plural), Name::new(subresource))
@@ -103,7 +103,7 @@ impl Names {
     }
 }
 
-/// A bit for each.
+/// Set of operations, a bit for each.
 #[derive(Clone, Copy, Debug)]
 struct Operations(u8);
 
@@ -126,7 +126,7 @@ enum Scope {
     All,
     Namespaced,
     Cluster,
-    /// One that nobody knows means nothing.
+    /// An unknown scope matches nothing.
     Unknown,
 }
 
@@ -141,7 +141,7 @@ impl Scope {
     }
 
     fn contains(self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
-        // A write to a namespace is in that namespace, as far as the request says; the object is the cluster's.
+        // A request for a namespace has that namespace in its attributes, but the object is cluster-scoped.
         let is_namespace = resource.plural == "namespaces"
             && resource.kind.group.is_empty()
             && resource.kind.version == "v1";

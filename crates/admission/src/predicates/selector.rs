@@ -1,4 +1,4 @@
-//! The selectors of a webhook or policy: of the namespace a write is in, and of the object.
+//! `namespaceSelector` and `objectSelector` of a webhook or policy.
 
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::StatusError;
@@ -7,7 +7,7 @@ use kevel_server::admission::{Attributes, Operation};
 
 use super::Subject;
 
-/// What labels must be like. One that cannot be read is an error of every write that it would decide on.
+/// Compiled selectors. An invalid selector is an error for every request that it would decide on.
 #[derive(Clone, Debug)]
 pub(super) struct Selectors {
     namespace: Result<LabelSelector, String>,
@@ -22,7 +22,7 @@ impl Selectors {
         Selectors { namespace: selector("namespaceSelector"), object: selector("objectSelector") }
     }
 
-    /// Whether the object is selected, as it was or as it will be.
+    /// Whether `objectSelector` selects the new or the old object.
     pub fn match_object(
         &self,
         attributes: &Attributes<'_>,
@@ -32,12 +32,12 @@ impl Selectors {
         if selector.is_empty() {
             return Ok(true);
         }
-        // The options of a connection have no labels, not even none.
+        // The options of a connect request have no labels, so that no selector matches them.
         let object = object.filter(|_| attributes.operation != Operation::Connect);
         Ok([object, attributes.old].into_iter().flatten().any(|object| selector.selects(object)))
     }
 
-    /// Whether the namespace is selected that a write is in. What is in none is not let off.
+    /// Whether `namespaceSelector` selects the namespace of the request. A cluster-scoped object is always selected.
     pub async fn match_namespace(
         &self,
         subject: &Subject<'_>,
@@ -54,7 +54,7 @@ impl Selectors {
         }
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
         if of_namespaces && attributes.subresource.is_empty() && written {
-            // What is written is not what is known of the namespace yet.
+            // The request's object has the labels; the cached namespace is older.
             return Ok(object.is_some_and(|object| selector.selects(object)));
         }
         let namespace = subject.namespace().await?;

@@ -1,4 +1,5 @@
-//! Writes and who is asked about them, as text: rules of the reference's tests and of its documentation, in our words.
+//! Tests of predicates: text tables of requests and match criteria, after the rules of the reference's tests and
+//! documentation.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use kevel_store::embedded::{Embedded, Options};
 
 use super::*;
 
-/// Rows: version, plural, kind, where they are stored, subresources with their kinds.
+/// Rows: version, plural, kind, storage prefix, subresources with their kinds.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static [Sub]);
 type Sub = (&'static str, &'static str, &'static str);
 
@@ -77,7 +78,7 @@ impl World {
         let rows = Resources::default();
         for (version, plural, kind, stored, subresources) in ROWS {
             let kind = GroupVersionKind::from_api_version_and_kind(version, kind);
-            // The labels of these are read, the other types do not matter.
+            // Only the labels are read; the type does not matter otherwise.
             let ty = TypeRef::BuiltIn(builtin::schema("", "v1", "Namespace").unwrap());
             let config = || StorageConfig {
                 prefix: format!("/registry/{stored}/"),
@@ -136,7 +137,7 @@ impl World {
         World { matcher, rows, _caches: caches }
     }
 
-    /// Asks about a write: `CREATE apps/v1 deployments/scale a/web`, and its labels as they were and as they are.
+    /// Matches a request: `CREATE apps/v1 deployments/scale a/web`, optionally with its new and old labels.
     async fn ask(&self, criteria: &MatchCriteria, write: &str) -> String {
         let (write, labels) = write.split_once(" with ").unwrap_or((write, ""));
         let (labels, old) = labels.split_once(" was ").unwrap_or((labels, ""));
@@ -181,7 +182,7 @@ impl World {
         }
     }
 
-    /// A table: criteria above their writes, which are indented, with what is expected behind an arrow.
+    /// Checks a table: criteria above their requests, which are indented, with the expected result behind an arrow.
     async fn check(&self, compile: impl Fn(&Value) -> MatchCriteria, table: &str) {
         let mut criteria = None;
         for line in table.lines().filter(|line| !line.trim().is_empty()) {
@@ -204,7 +205,7 @@ fn read(text: &str) -> Value {
     yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value
 }
 
-/// A webhook that selects everything, but for what is said.
+/// A webhook that selects everything except as given.
 fn webhook(value: &Value) -> MatchCriteria {
     MatchCriteria::of_webhook(&with_selectors(value))
 }

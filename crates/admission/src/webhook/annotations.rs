@@ -1,4 +1,4 @@
-//! What auditors and clients learn of a call.
+//! Audit annotations and warnings of webhook calls.
 
 use kevel_api::json_string::write_json_string;
 use kevel_api::name::is_label_key;
@@ -16,11 +16,11 @@ const FAILED_OPEN: [(Step, &str); 2] = [
     (Step::Validate, "failed-open.validating.webhook.admission.k8s.io/"),
 ];
 
-/// Passes on what a webhook says for others: its annotations by its name, its warnings as they are.
+/// Adds a webhook's audit annotations, prefixed with its name, and its warnings to the request.
 pub(super) fn pass_on(webhook: &str, response: &AdmissionResponse, attributes: &Attributes<'_>) {
     for (key, value) in &response.audit_annotations {
         let key = format!("{webhook}/{key}");
-        // A prefix, a slash and a name; without a prefix it would be nobody's.
+        // An annotation key needs exactly one prefix, a slash and a name.
         let problems = is_label_key(&key);
         match problems.is_empty() && key.matches('/').count() == 1 {
             true => attributes.audit.annotate(&key, value),
@@ -34,7 +34,7 @@ pub(super) fn pass_on(webhook: &str, response: &AdmissionResponse, attributes: &
     response.warnings.iter().for_each(|warning| attributes.warnings.add(warning.as_str()));
 }
 
-/// Where a call stands among those about a write.
+/// Position of a call among the webhook calls for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub round: u32,
@@ -46,7 +46,7 @@ impl Place {
         format!("{prefix}round_{}_index_{}", self.round, self.index)
     }
 
-    /// Notes that a webhook could not be asked and was passed over.
+    /// Records that a webhook call failed and was ignored.
     pub fn failed_open(self, webhook: &Webhook, attributes: &Attributes<'_>) {
         let prefix = FAILED_OPEN.iter().find(|(step, _)| *step == webhook.step);
         if let Some((_, prefix)) = prefix {
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// Notes whether a webhook changed the object.
+    /// Records whether a webhook changed the object.
     pub fn mutation(self, webhook: &Webhook, mutated: bool, attributes: &Attributes<'_>) {
         if attributes.audit.level() >= Level::Metadata {
             let mut value = by(webhook);
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// Notes how a webhook changed it, for those who see what is written.
+    /// Records a webhook's patch, at audit level Request and above.
     pub fn patch(self, webhook: &Webhook, patch: &[u8], attributes: &Attributes<'_>) {
         if attributes.audit.level() < Level::Request {
             return;
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// The beginning of a note: whose webhook it was.
+/// Beginning of an annotation value: configuration and webhook.
 fn by(webhook: &Webhook) -> Vec<u8> {
     let mut value = br#"{"configuration":"#.to_vec();
     write_json_string(&mut value, &webhook.configuration);

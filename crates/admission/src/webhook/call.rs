@@ -1,4 +1,4 @@
-//! A webhook is asked.
+//! Calls of webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,14 @@ use super::failure::{CallError, Failure, dry_run_unsupported, rejected, status};
 use super::review::{AdmissionResponse, ReviewError, ReviewRequest, ReviewVersion, verify};
 use super::versions::Encoded;
 
-/// How often a webhook is asked again that says when.
+/// Limit on repeated calls of a webhook that answers with Retry-After.
 const MAX_RETRIES: usize = 10;
 
-/// How much of an answer that is no review is told.
+/// Longest part of an invalid answer that an error message includes.
 const MAX_TOLD: usize = 2048;
 
-/// Asks a webhook about a write. What it says for the client and the auditors is passed on, whatever its verdict.
+/// Calls a webhook for a request. Its warnings and audit annotations are passed on, whether it allows the request or
+/// not.
 pub(super) async fn call(
     webhook: &Webhook,
     clients: &ClientManager,
@@ -78,7 +79,7 @@ pub(super) async fn call(
     }
 }
 
-/// Posts a review, within the webhook's time and the request's, whichever ends first.
+/// Posts a review, within the webhook's timeout or the request's deadline, whichever ends first.
 async fn ask(
     webhook: &Webhook,
     client: &Arc<Client>,
@@ -93,7 +94,7 @@ async fn ask(
     if timeout.is_zero() {
         return Err(Failure::TimedOut);
     }
-    // The webhook is told in whole seconds.
+    // `timeout` is sent in whole seconds.
     let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
     let query = format!("?timeout={seconds}s");
     let answer = post(client, &query, body, timeout.min(REQUEST_TIMEOUT)).await;
@@ -106,7 +107,7 @@ async fn ask(
     })
 }
 
-/// Posts a review, again when the answer says when to come back.
+/// Posts a review, and again after answers with Retry-After.
 async fn post(
     client: &Client,
     query: &str,
@@ -125,7 +126,7 @@ async fn post(
     }
 }
 
-/// When to come back, if an answer says that.
+/// Delay of a Retry-After header, if the status allows one.
 fn retry_after(answer: &Response<Bytes>) -> Option<Duration> {
     let code = answer.status();
     if code.as_u16() != 429 && !code.is_server_error() {
@@ -168,7 +169,8 @@ fn read(
     })
 }
 
-/// The failure that the status of an answer says, or better the `Status` that it brings.
+/// Error of an answer that is not a success: the `Status` in its body if there is one, or one made from its HTTP
+/// status.
 fn refused(answer: &Response<Bytes>) -> Option<StatusError> {
     let code = answer.status().as_u16();
     if (200..=206).contains(&code) {

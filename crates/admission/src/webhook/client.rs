@@ -1,4 +1,4 @@
-//! How webhooks are reached, and as whom.
+//! Clients of webhooks: endpoints, credentials and shared connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use kevel_codec::base64;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::webhook::{Client, Endpoint, Users};
 
-/// Where a service is: host and port (`10.0.0.7:443`), by namespace, name and port.
+/// Resolves a service to host and port (`10.0.0.7:443`), by namespace, name and port (upstream: ServiceResolver).
 pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send + Sync>;
 
-/// The port of services and URLs that name none.
+/// Default port of services and URLs.
 const HTTPS: i64 = 443;
 
-/// What a caller calls itself.
+/// User-Agent of webhook calls.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
-/// Makes clients; webhooks that are reached the same way share one, and its connections.
+/// Makes clients; webhooks with equal `clientConfig` share one, and its connections (upstream: ClientManager).
 pub struct ClientManager {
     users: Users,
     resolve: Resolve,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for ClientManager {
 }
 
 impl ClientManager {
-    /// Clients of services that are where `resolve` says, reached the ways of `egress`, and called as the users of a
+    /// Makes a manager of clients with services resolved by `resolve`, dialled through `egress`, and credentials from a
     /// kubeconfig file, if there is one.
     pub fn new(
         kubeconfig: Option<&Path>,
@@ -45,7 +45,7 @@ impl ClientManager {
         Ok(ClientManager { users, resolve, egress, clients: Mutex::default() })
     }
 
-    /// The client of a webhook.
+    /// Client for a `clientConfig`.
     pub(super) fn client(&self, config: &ClientConfig) -> Result<Arc<Client>, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(config).and_then(Weak::upgrade) {
@@ -69,7 +69,7 @@ impl ClientManager {
                     server_name: Some(server_name),
                     dialer,
                     resolve: Some(Arc::new(move || resolve(&namespace, &name, port))),
-                    // A connection of HTTP/2 would lead all calls to one of the servers behind the service.
+                    // One HTTP/2 connection would send all calls to one of the pods behind the service.
                     http1_only: true,
                     ..Endpoint::default()
                 }
@@ -91,11 +91,11 @@ impl ClientManager {
     }
 }
 
-/// The `clientConfig` of a webhook.
+/// `clientConfig` of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClientConfig {
     place: Place,
-    /// In base64.
+    /// CA bundle (PEM), in base64.
     ca_bundle: String,
 }
 
@@ -123,12 +123,12 @@ impl ClientConfig {
         ClientConfig { place, ca_bundle: text(config, "caBundle") }
     }
 
-    /// The bundle, in base64.
+    /// CA bundle (PEM), in base64.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
 
-    /// The authorities that vouch for the webhook; nothing said means those of the system.
+    /// CA bundle (PEM); `None` for the system's authorities.
     pub fn ca(&self) -> Result<Option<Vec<u8>>, String> {
         let mut pem = Vec::new();
         let decoded = base64::decode_into(&self.ca_bundle, &mut pem);
@@ -136,7 +136,7 @@ impl ClientConfig {
         Ok(Some(pem).filter(|pem| !pem.is_empty()))
     }
 
-    /// What users for it are called.
+    /// Host and port by which kubeconfig users for the webhook are named.
     fn host_port(&self) -> String {
         match &self.place {
             Place::Service { namespace, name, port, .. } => {
@@ -164,7 +164,7 @@ fn has_port(authority: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a URL is one of this machine, where one server answers.
+/// Whether a URL names the local host, where a single server answers.
 fn is_local(url: &str) -> bool {
     let authority = authority(url);
     let host = match has_port(authority) {

@@ -1,4 +1,4 @@
-//! A webhook of a configuration, read once.
+//! Webhooks, parsed from their configurations.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::predicates::MatchCriteria;
 use super::client::{ClientConfig, ClientManager};
 use super::review::ReviewVersion;
 
-/// Which of the two plug-ins webhooks belong to.
+/// The plug-in that a webhook belongs to: mutating or validating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Admit,
@@ -20,7 +20,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// As metrics of webhooks call it.
+    /// `type` label in metrics of webhooks.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Admit => "admit",
@@ -28,7 +28,7 @@ impl Step {
         }
     }
 
-    /// As metrics of match conditions call it.
+    /// `type` label in metrics of match conditions.
     const fn conditions_name(self) -> &'static str {
         match self {
             Step::Admit => "admit",
@@ -37,25 +37,25 @@ impl Step {
     }
 }
 
-/// What a webhook does besides its answer.
+/// `sideEffects` of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SideEffects {
-    /// Nothing that a dry run could not do, too.
+    /// `None` or `NoneOnDryRun`: the webhook may be called in a dry run.
     None,
-    /// Something, or nobody knows.
+    /// `Some` or `Unknown`: dry runs are refused.
     Some,
-    /// Nobody has said.
+    /// `sideEffects` is not set.
     Unsaid,
 }
 
-/// Somebody to be asked.
+/// A parsed webhook.
 #[derive(Debug)]
 pub(super) struct Webhook {
-    /// The configuration that it stands in.
+    /// Name of its webhook configuration.
     pub configuration: Arc<str>,
     /// `name.example.com`: not unique.
     pub name: Arc<str>,
-    /// What it is told apart by: configuration, name, and which of that name it is.
+    /// Unique key: configuration, name, and the number of earlier webhooks with the same name.
     pub uid: String,
     pub step: Step,
     pub criteria: MatchCriteria,
@@ -63,16 +63,16 @@ pub(super) struct Webhook {
     pub failure_policy: FailurePolicy,
     pub side_effects: SideEffects,
     pub timeout: Option<Duration>,
-    /// Whether it wants to see what later ones change (`reinvocationPolicy: IfNeeded`).
+    /// Whether `reinvocationPolicy` is `IfNeeded`.
     pub reinvoke_if_needed: bool,
-    /// The first of its versions that is spoken here.
+    /// The first of its `admissionReviewVersions` that this server supports.
     pub review: Option<ReviewVersion>,
     pub client_config: ClientConfig,
     client: OnceLock<Result<Arc<Client>, String>>,
 }
 
 impl Webhook {
-    /// The webhooks of a configuration, in its order.
+    /// Webhooks of a configuration, in order.
     pub fn of_configuration(configuration: &Value, step: Step) -> Vec<Arc<Webhook>> {
         let name: Arc<str> = configuration.str_at(&["metadata", "name"]).into();
         let webhooks = configuration.list_at(&["webhooks"]);
@@ -123,7 +123,7 @@ impl Webhook {
         }
     }
 
-    /// Who speaks to it.
+    /// Client that calls the webhook.
     pub fn client(&self, clients: &ClientManager) -> Result<Arc<Client>, String> {
         self.client.get_or_init(|| clients.client(&self.client_config)).clone()
     }

@@ -1,27 +1,27 @@
-//! What became of a call that did not end with consent.
+//! Failures of webhook calls.
 
 use kevel_api::quote::quote;
 use kevel_api::status::{FAILURE, SUCCESS, Status, StatusCause, StatusDetails, StatusError};
 use kevel_api::value::Value;
 
-/// Why a webhook did not consent.
+/// Reason why a webhook call did not allow the request.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It could not be asked: `failurePolicy` decides (`ErrCallingWebhook`).
+    /// The call failed: `failurePolicy` decides (upstream: ErrCallingWebhook).
     Calling(CallError),
-    /// It said no (`ErrWebhookRejection`).
+    /// The webhook denied the request (upstream: ErrWebhookRejection).
     Rejected(StatusError),
-    /// Its answer cannot be carried out, whatever `failurePolicy` says.
+    /// The response cannot be applied, whatever `failurePolicy` says.
     Internal(StatusError),
-    /// The request's time is up.
+    /// The request's deadline has passed.
     TimedOut,
 }
 
-/// Why a webhook could not be asked.
+/// Error of a call.
 #[derive(Debug)]
 pub(super) struct CallError {
     reason: String,
-    /// The code that is counted.
+    /// HTTP code for metrics.
     pub code: u16,
 }
 
@@ -30,7 +30,7 @@ impl CallError {
         CallError { reason: reason.into(), code }
     }
 
-    /// As it is told: by whose webhook.
+    /// Message with the webhook's name.
     pub fn message(&self, webhook: &str) -> String {
         format!("failed calling webhook {}: {}", quote(webhook), self.reason)
     }
@@ -42,7 +42,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// What a request gets whose time is up.
+/// Status of a request whose deadline has passed.
 pub(super) fn timed_out() -> StatusError {
     StatusError::timeout(
         "request did not complete within requested timeout - context deadline exceeded",
@@ -50,13 +50,13 @@ pub(super) fn timed_out() -> StatusError {
     )
 }
 
-/// The refusal of a dry run by a webhook that may do more than answer.
+/// Refusal of a dry run because of a webhook with side effects.
 pub(super) fn dry_run_unsupported(webhook: &str) -> StatusError {
     let webhook = quote(webhook);
     StatusError::bad_request(format!("admission webhook {webhook} does not support dry run"))
 }
 
-/// The refusal of a webhook, in its own words (`ToStatusErr`).
+/// Denial by a webhook, with the status that it sent (upstream: ToStatusErr).
 pub(super) fn rejected(webhook: &str, result: Option<&Value>) -> StatusError {
     let mut status = result.map(status).unwrap_or_default();
     if status.code < 400 {
@@ -74,7 +74,7 @@ pub(super) fn rejected(webhook: &str, result: Option<&Value>) -> StatusError {
     status.into()
 }
 
-/// A `Status` that somebody sent.
+/// Parses a `Status` that a webhook sent.
 pub(super) fn status(value: &Value) -> Status {
     let text = |path: &[&str]| value.str_at(path).to_owned().into();
     let details = value.at(&["details"]).filter(|details| !details.is_null()).map(|details| {
@@ -105,7 +105,7 @@ fn cause(cause: &Value) -> StatusCause {
     StatusCause { reason: text("reason"), message: text("message"), field: text("field") }
 }
 
-/// A code that HTTP can say. The reference breaks on others.
+/// HTTP code in the valid range; 500 for others, on which the reference breaks.
 fn in_range(code: i64) -> u16 {
     match u16::try_from(code.max(0)) {
         Ok(code) if code < 1000 => code,

@@ -1,4 +1,4 @@
-//! What is counted about calls of webhooks, by the reference's names.
+//! Metrics of webhook calls, with the names of the reference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::definition::{Step, Webhook};
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
-/// Codes beyond this are counted as this: who answers makes them up.
+/// Highest code in labels; higher codes are counted as this one, because webhooks can send any.
 const MAX_CODE: u16 = 600;
 
-/// What is counted, of both kinds of webhooks together.
+/// Metrics of mutating and validating webhooks together.
 #[derive(Clone, Debug)]
 pub struct WebhookMetrics {
     duration: Arc<Family<Histogram>>,
@@ -22,14 +22,14 @@ pub struct WebhookMetrics {
     requests: Arc<Family<Counter>>,
 }
 
-/// Who is to blame for a refusal.
+/// `error_type` label of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorType {
-    /// Nobody could be asked.
+    /// The call failed.
     CallingWebhook,
-    /// The answer could not be carried out.
+    /// The response could not be applied.
     ApiServerInternal,
-    /// Nobody: it was refused.
+    /// The webhook denied the request.
     NoError,
 }
 
@@ -44,7 +44,7 @@ impl ErrorType {
 }
 
 impl WebhookMetrics {
-    /// Adds them to those of a server: once.
+    /// Registers the metrics: once per server.
     pub fn new(metrics: &Metrics) -> Self {
         let duration = Description {
             name: "apiserver_admission_webhook_admission_duration_seconds",
@@ -88,7 +88,7 @@ impl WebhookMetrics {
         duration.observe(elapsed.as_secs_f64());
     }
 
-    /// Counts a refusal.
+    /// Counts a refused request.
     pub(super) fn observe_rejection(
         &self,
         webhook: &Webhook,
@@ -102,7 +102,7 @@ impl WebhookMetrics {
         self.rejections.with(&labels).increment();
     }
 
-    /// Counts one that is passed over.
+    /// Counts a failed call that was ignored.
     pub(super) fn observe_fail_open(&self, name: &str, step: Step) {
         self.fail_open.with(&[name, step.name()]).increment();
     }

@@ -1,17 +1,17 @@
-//! Webhooks: who else is asked about a write, and may change it.
+//! Admission webhooks: remote services that may refuse or change requests.
 //!
 //! ```text
 //! configurations (cache) ── compiled on change ──▶ Source ── load ──▶ [Webhook]
 //! write ─▶ predicates ─▶ match conditions ─▶ version that was asked for ─▶ AdmissionReview ─▶ verdict, patch
 //! ```
 //!
-//! - `definition`: a webhook, read once
-//! - `source`: all of them, as they are now
-//! - `client`: how they are reached, and as whom
-//! - `versions`: the object, in the version that a webhook wants
-//! - `review`: what is sent, and what may come back
-//! - `call`: one webhook asked; `failure` says what counts as one that could not be
-//! - [`mutating`] one after the other, [`validating`] all at once
+//! - `definition`: webhooks, parsed
+//! - `source`: the current webhooks, from the cache
+//! - `client`: endpoints, credentials and connections
+//! - `versions`: the request's objects in the version that a webhook matches
+//! - `review`: the AdmissionReview sent, and the checks of the response
+//! - `call`: the call of one webhook; `failure`: the classes of its errors
+//! - [`mutating`]: webhooks called in sequence; [`validating`]: webhooks called in parallel
 
 mod annotations;
 mod call;
@@ -54,19 +54,19 @@ pub use mutating::MutatingAdmissionWebhook;
 pub use review::{AdmissionResponse, ReviewError, ReviewVersion, verify};
 pub use validating::ValidatingAdmissionWebhook;
 
-/// What the plug-ins of webhooks are made of.
+/// Dependencies of the webhook plug-ins.
 pub struct Config {
-    /// Where the configurations are.
+    /// Storage of the webhook configurations.
     pub configurations: Arc<Storage>,
-    /// What predicates look up.
+    /// Namespaces and resources, for predicates.
     pub matcher: Arc<Matcher>,
-    /// Who answers the questions of match conditions.
+    /// Authorizer behind `authorizer` in match conditions.
     pub authorizer: Arc<dyn Authorizer>,
-    /// How webhooks are reached.
+    /// Clients of webhooks.
     pub clients: Arc<ClientManager>,
-    /// Where calls are counted.
+    /// Metrics of calls.
     pub metrics: WebhookMetrics,
-    /// Where match conditions are counted.
+    /// Metrics of match conditions.
     pub match_conditions: MatchConditionMetrics,
 }
 
@@ -78,10 +78,10 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// What keeps a plug-in's webhooks up to date, for as long as the server runs.
+/// Background task that keeps a plug-in's webhooks up to date while the server runs.
 pub type Follow = Pending<'static, ()>;
 
-/// What both plug-ins have.
+/// State that both plug-ins have.
 #[derive(Debug)]
 struct Webhooks {
     source: Source,
@@ -94,7 +94,7 @@ impl Webhooks {
         (Webhooks { source, config }, follow)
     }
 
-    /// The webhooks to be asked about a write, if there may be any.
+    /// Current webhooks. Waits until they are loaded, and refuses the request if that takes too long.
     async fn hooks(
         &self,
         attributes: &Attributes<'_>,
@@ -106,7 +106,7 @@ impl Webhooks {
         }
     }
 
-    /// Whether nobody need be asked, at a glance.
+    /// Whether no webhook can apply: the request is exempt, or there are no webhooks.
     fn is_idle(&self, attributes: &Attributes<'_>) -> bool {
         is_exempt(attributes) || self.source.is_empty()
     }
@@ -136,7 +136,7 @@ impl Webhooks {
         metrics.observe(webhook, operation, elapsed, code, refused.is_some());
     }
 
-    /// What follows from a call that failed: a refusal, or nothing where that is to be ignored.
+    /// Outcome of a failed call: a refusal, or none if `failurePolicy` is `Ignore`.
     fn judge(
         &self,
         webhook: &Webhook,
@@ -184,7 +184,7 @@ impl Webhooks {
         let seen = |tree| Object { tree, schema, kind };
         let options = attributes.options.object();
         let mut request = admission_request(attributes, versioned.resource, options.as_ref());
-        // They see the kind that the webhook is about, but the resource that was asked for.
+        // Match conditions see the kind that the webhook matched, but the requested resource.
         let asked = request.at(&["requestResource"]).cloned();
         if let (Some(request), Some(asked)) = (request.as_map_mut(), asked) {
             request.insert("resource", asked);

@@ -1,4 +1,4 @@
-//! `MutatingAdmissionWebhook`: webhooks that may change what is written, asked one after the other.
+//! `MutatingAdmissionWebhook`: webhooks that may change the object, called in sequence.
 
 #[cfg(test)]
 mod tests;
@@ -20,15 +20,15 @@ use super::definition::{Step, Webhook};
 use super::versions::Versions;
 use super::{Config, Follow, Webhooks, patch};
 
-/// Its name in `--enable-admission-plugins`.
+/// Name in `--enable-admission-plugins`.
 pub const NAME: &str = "MutatingAdmissionWebhook";
 
-/// The plug-in of that name.
+/// Admission plug-in of that name.
 #[derive(Debug)]
 pub struct MutatingAdmissionWebhook(Webhooks);
 
 impl MutatingAdmissionWebhook {
-    /// The plug-in, and what keeps its webhooks up to date.
+    /// Makes the plug-in, and the task that keeps its webhooks up to date.
     pub fn new(config: Config) -> (Self, Follow) {
         let (webhooks, follow) = Webhooks::new(config, Step::Admit);
         (MutatingAdmissionWebhook(webhooks), follow)
@@ -67,7 +67,7 @@ impl MutatingAdmissionWebhook {
                     continue;
                 }
             }
-            // Who was not asked in the first round is not asked in the second.
+            // The second round calls only webhooks that the first round called.
             if !round.is_due(webhook) {
                 continue;
             }
@@ -117,14 +117,14 @@ impl Plugin for MutatingAdmissionWebhook {
     }
 }
 
-/// What is remembered from the first round for the second.
+/// State that is kept from the first round of plug-ins to the second (upstream: webhookReinvokeContext).
 #[derive(Debug, Default)]
 struct Memory {
-    /// What the webhooks left, where somebody may have to see what became of it.
+    /// Object at the end of the first round, if an `IfNeeded` webhook may have to see it.
     last_output: Option<Value>,
-    /// Those that want to see later changes, and have not seen all of them.
+    /// `IfNeeded` webhooks called since the last change.
     invoked: HashSet<String>,
-    /// Those that are asked again.
+    /// `IfNeeded` webhooks to call again.
     due: HashSet<String>,
 }
 
@@ -134,14 +134,14 @@ impl Memory {
     }
 }
 
-/// A round of webhooks.
+/// One of the two rounds of calls.
 struct Round<'a>(&'a Reinvocation);
 
 impl<'a> Round<'a> {
     fn begin(reinvocation: &'a Reinvocation, object: Option<&Value>) -> Self {
         if reinvocation.is_reinvoke() {
             reinvocation.with(NAME, |memory: &mut Memory| {
-                // Other plug-ins changed it since.
+                // Other plug-ins changed the object since.
                 if !memory.invoked.is_empty() && memory.last_output.as_ref() != object {
                     memory.reinvoke_invoked();
                 }
@@ -159,7 +159,8 @@ impl<'a> Round<'a> {
             || self.0.with(NAME, |memory: &mut Memory| memory.due.contains(&webhook.uid))
     }
 
-    /// Notes that a webhook was asked, and whether it changed the object: those before it may have to be asked again.
+    /// Records that a webhook was called, and whether it changed the object, in which case the webhooks before it are
+    /// due.
     fn asked(&self, webhook: &Webhook, mutated: bool) {
         if !mutated && !webhook.reinvoke_if_needed {
             return;
@@ -176,7 +177,7 @@ impl<'a> Round<'a> {
     }
 
     fn end(&self, object: Option<&Value>) {
-        // Without a second round nobody looks at it.
+        // Without a second round the object is not needed.
         if self.0.is_requested() && !self.0.is_reinvoke() {
             self.0.with(NAME, |memory: &mut Memory| {
                 if !memory.invoked.is_empty() {

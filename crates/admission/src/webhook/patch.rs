@@ -1,4 +1,4 @@
-//! What webhooks make of an object.
+//! Application of webhook patches to objects.
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
@@ -20,10 +20,10 @@ use super::failure::{CallError, Failure};
 use super::review::AdmissionResponse;
 use super::versions::Versioned;
 
-/// How many bytes the `copy` operations of one patch may add, as for patches of clients.
+/// Limit on the bytes that the `copy` operations of one patch may add, as for patches of clients.
 const COPY_LIMIT: usize = 3 << 20;
 
-/// The object that a webhook's patch makes of another; `None` where it has none.
+/// Object after a webhook's patch; `None` if the response has no patch.
 pub(super) fn apply(
     webhook: &str,
     response: &AdmissionResponse,
@@ -62,8 +62,8 @@ pub(super) fn apply(
     Ok(Some(changed))
 }
 
-/// What a patch makes of an object by what it makes of the fields that it goes to: most of an object is not among
-/// them. What goes wrong there, and what objects of other people's types become, is told by the whole object.
+/// Patches only the fields that the patch names, because most patches touch few. `None` if that fails, or for custom
+/// resources: then the whole object is patched.
 fn in_part(
     patch: &Patch,
     object: &Value,
@@ -79,7 +79,7 @@ fn in_part(
     Some(Ok(changed))
 }
 
-/// What a patch makes of an object: as JSON, which is then read as an object of the kind that it was.
+/// Patches the whole object as JSON, and decodes the result as the same kind.
 fn patched(patch: &Patch, object: &Value, versioned: &Versioned<'_>) -> Result<Value, String> {
     let document = versioned_object(object, versioned.ty.schema(), versioned.kind);
     let patched = patch.apply(document, COPY_LIMIT).map_err(|error| error.to_string())?;
@@ -90,7 +90,7 @@ fn patched(patch: &Patch, object: &Value, versioned: &Versioned<'_>) -> Result<V
     Ok(decoded.map_err(|error| error.to_string())?.value)
 }
 
-/// A changed object with its defaults.
+/// Changed object with defaults and its kind.
 fn settled(object: Value, versioned: &Versioned<'_>, clock: &Clock) -> Result<Value, String> {
     let mut value = settle_changed(object, versioned.kind, versioned.ty, clock)
         .map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ fn settled(object: Value, versioned: &Versioned<'_>, clock: &Clock) -> Result<Va
     Ok(value)
 }
 
-/// A patch may not make another kind of an object.
+/// Checks that a patch did not change the kind.
 fn check_kind(patched: &Value, expected: &GroupVersionKind) -> Result<(), String> {
     let (version, kind) = (patched.str_at(&["apiVersion"]), patched.str_at(&["kind"]));
     let own = api_version(&expected.group, &expected.version);
@@ -113,14 +113,14 @@ fn check_kind(patched: &Value, expected: &GroupVersionKind) -> Result<(), String
     let Some(schema) = builtin::schema(&found.group, &found.version, &found.kind) else {
         return Err(scheme::not_registered(&found).unwrap_or_default());
     };
-    // It is read as what it says it is, and only then found to be something else.
+    // The reference decodes the object as the kind that it names before it refuses the kind.
     let mut text = Vec::new();
     json::encode_any(patched, &mut text);
     json::decode(&text, schema, json::Unknown::Ignore).map_err(|error| error.to_string())?;
     Err(scheme::unknown_conversion(&found, expected))
 }
 
-/// Takes back a change of `managedFields` that nobody can read.
+/// Reverts a change of `managedFields` that does not decode.
 fn keep_managed_fields(object: &mut Value, before: &Value, attributes: &Attributes<'_>) {
     let path = ["metadata", "managedFields"];
     if object.at(&path) == before.at(&path) {

@@ -1,4 +1,4 @@
-//! What webhooks are asked, and what they may answer: `AdmissionReview`.
+//! `AdmissionReview`: the request sent to webhooks, and the checks of the response.
 
 use std::borrow::Cow;
 
@@ -14,21 +14,21 @@ use kevel_server::resource::{Resource, api_version};
 
 use crate::scheme::SCHEME;
 
-/// The group of reviews.
+/// API group of AdmissionReview.
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
 
-/// A version of reviews.
+/// A version of `admission.k8s.io`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
-    /// Answers are looked at closely.
+    /// Responses are checked strictly.
     V1,
-    /// Answers never were.
+    /// Responses are not checked.
     V1beta1,
 }
 
 impl ReviewVersion {
-    /// The first version of a list that is spoken here.
+    /// First version in the list that this server supports.
     pub(super) fn first_of(versions: &[Value]) -> Option<Self> {
         versions.iter().find_map(|version| match version.as_str()? {
             "v1" => Some(ReviewVersion::V1),
@@ -45,20 +45,20 @@ impl ReviewVersion {
     }
 }
 
-/// What is asked about a write.
+/// Content of an AdmissionReview request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReviewRequest<'a> {
     pub uid: &'a str,
     pub attributes: &'a Attributes<'a>,
-    /// The row that the webhook asked about.
+    /// Row that the webhook's rule matched.
     pub resource: &'a Resource,
-    /// The object as JSON, in the version of that row.
+    /// Object as JSON, in the version of `resource`.
     pub object: Option<&'a [u8]>,
     pub old: Option<&'a [u8]>,
 }
 
 impl ReviewRequest<'_> {
-    /// The review to send, with its fields in the order in which the reference writes them.
+    /// AdmissionReview as JSON, with the fields in the order of the reference.
     pub fn encode(&self, version: ReviewVersion) -> Bytes {
         let size = |text: Option<&[u8]>| text.map_or(0, <[u8]>::len);
         let mut out = Vec::with_capacity(1024 + size(self.object) + size(self.old));
@@ -98,7 +98,7 @@ fn write_name(out: &mut Vec<u8>, field: &str) {
     out.push(b':');
 }
 
-/// A field, unless it is empty.
+/// Writes a field, unless it is empty.
 fn write_text(out: &mut Vec<u8>, field: &str, text: &str) {
     if !text.is_empty() {
         write_name(out, field);
@@ -158,33 +158,33 @@ fn write_object(out: &mut Vec<u8>, field: &str, object: Option<&[u8]>) {
     out.extend_from_slice(object.unwrap_or(b"null"));
 }
 
-/// What a webhook says.
+/// Response of an AdmissionReview.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdmissionResponse {
-    /// Whether the write may be.
+    /// Whether the webhook allows the request.
     pub allowed: bool,
-    /// A JSON patch, of a webhook that may change the object; empty for none.
+    /// JSON patch of a mutating webhook; empty for none.
     pub patch: Vec<u8>,
-    /// `JSONPatch`, where there is a patch.
+    /// `JSONPatch`, if there is a patch.
     pub patch_type: Name,
-    /// Why not: a `Status`.
+    /// `Status` of a denial.
     pub status: Option<Value>,
-    /// What auditors should know.
+    /// Audit annotations.
     pub audit_annotations: Vec<(String, String)>,
-    /// What the client should know.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// Why an answer is none.
+/// Reason why an AdmissionReview response is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewError {
-    /// It cannot be read.
+    /// The body cannot be decoded.
     Decode(String),
-    /// It does not say what it must (`VerifyAdmissionResponse`).
+    /// The response violates a rule (upstream: VerifyAdmissionResponse).
     Invalid(String),
 }
 
-/// Reads the answer to a review. `mutating` says whether it may have a patch.
+/// Decodes and checks the response to a review. `mutating` says whether it may have a patch.
 pub fn verify(
     body: &[u8],
     version: ReviewVersion,
@@ -209,7 +209,7 @@ pub fn verify(
     })
 }
 
-/// Reads what was sent as a review. It may leave out that it is one, but must not be another thing.
+/// Decodes a body as AdmissionReview. `apiVersion` and `kind` may be missing, but must not be others.
 fn read(body: &[u8], version: ReviewVersion) -> Result<Value, String> {
     let body = &*as_json(body);
     let meta = json::type_meta(body)
@@ -242,7 +242,7 @@ fn read(body: &[u8], version: ReviewVersion) -> Result<Value, String> {
     decoded.map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// An answer may be YAML.
+/// Converts a YAML body to JSON.
 fn as_json(body: &[u8]) -> Cow<'_, [u8]> {
     if !matches!(json::type_meta(body), Err(json::Error::Syntax(_))) {
         return body.into();
@@ -257,7 +257,7 @@ fn as_json(body: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The response of a review, if it is one to what was asked.
+/// `response` of a review, if its kind and UID fit the request.
 fn response<'v>(review: &'v Value, version: ReviewVersion, uid: &str) -> Result<&'v Value, String> {
     let response = review.at(&["response"]).filter(|response| !response.is_null());
     let response = response.ok_or("webhook response was absent")?;
@@ -277,7 +277,7 @@ fn response<'v>(review: &'v Value, version: ReviewVersion, uid: &str) -> Result<
     }
 }
 
-/// The patch of a response and its type: both of them, or none.
+/// Patch and patch type of a response: both, or neither.
 fn patch(
     response: &Value,
     version: ReviewVersion,
@@ -288,7 +288,7 @@ fn patch(
         .map_err(|at| format!("illegal base64 data at input byte {at}"))?;
     let patch_type = response.at(&["patchType"]).and_then(Value::as_str);
     if version == ReviewVersion::V1beta1 {
-        // The type never mattered.
+        // v1beta1 does not check the patch type.
         let kept = mutating && !patch.is_empty();
         let patch_type = Name::const_new(if kept { "JSONPatch" } else { "" });
         return Ok((if kept { patch } else { Vec::new() }, patch_type));

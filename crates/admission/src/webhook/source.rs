@@ -1,4 +1,5 @@
-//! The webhooks of all configurations, as they are now.
+//! Current webhooks of all configurations, compiled from the cache (upstream: mutatingWebhookConfigurationManager,
+//! validatingWebhookConfigurationManager).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -17,22 +18,22 @@ use crate::predicates::Matcher;
 use super::Follow;
 use super::definition::{Step, Webhook};
 
-/// How long a request waits for the webhooks of a server that has just started.
+/// Longest wait of a request for the webhooks of a server that has just started.
 const READY_WAIT: Duration = Duration::from_secs(10);
 
-/// How long to wait before a cache that failed is asked again.
+/// Delay before a failed cache is read again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Compiles configurations when they change. Who loads them waits for nothing.
+/// Compiled webhooks; recompiled in the background when configurations change, so that loading never waits.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Nothing before they were read once.
+    /// `None` until the configurations have been loaded once.
     webhooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     ready: watch::Receiver<bool>,
 }
 
 impl Source {
-    /// The webhooks of these configurations, and what follows them.
+    /// Makes a source over these configurations, and the task that follows them.
     pub fn new(configurations: Arc<Storage>, step: Step) -> (Self, Follow) {
         let webhooks = Arc::new(ArcSwapOption::empty());
         let (loaded, ready) = watch::channel(false);
@@ -41,31 +42,31 @@ impl Source {
         (Source { webhooks, ready }, Box::pin(compile.run()))
     }
 
-    /// Whether it is known that there is none.
+    /// Whether the configurations are loaded and have no webhooks.
     pub fn is_empty(&self) -> bool {
         self.webhooks.load().as_ref().is_some_and(|webhooks| webhooks.is_empty())
     }
 
-    /// Waits until configurations and namespaces are known; `false` if that takes too long.
+    /// Waits until configurations and namespaces are loaded; `false` after a timeout.
     pub async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
         let mut ready = self.ready.clone();
         let wait = async { ready.wait_for(|ready| *ready).await.is_ok() && matcher.ready().await };
         tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
     }
 
-    /// The webhooks by the names of their configurations, in the order in which those have them.
+    /// Webhooks ordered by the name of the configuration, then by position in it.
     pub fn webhooks(&self) -> Arc<Vec<Arc<Webhook>>> {
         self.webhooks.load_full().unwrap_or_default()
     }
 }
 
-/// Follows the configurations.
+/// Follows the configurations and compiles them.
 struct Compile {
     configurations: Arc<Storage>,
     step: Step,
     webhooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     loaded: watch::Sender<bool>,
-    /// What was compiled, by configuration.
+    /// Compiled webhooks, by configuration.
     known: BTreeMap<String, (Revision, Vec<Arc<Webhook>>)>,
 }
 
@@ -112,7 +113,7 @@ impl Compile {
         self.loaded.send_replace(true);
     }
 
-    /// Compiles a configuration, unless that was done.
+    /// Compiles a configuration, unless its revision is compiled already.
     fn compile(&mut self, object: &Object) {
         let done = self.known.get(object.key());
         if done.is_some_and(|(revision, _)| *revision == object.revision()) {
@@ -129,7 +130,7 @@ impl Compile {
         }
     }
 
-    /// Warns of bundles that the configuration did not have before.
+    /// Logs warnings about CA bundles that are new in the configuration.
     fn warn(&self, name: &str, webhooks: &[Arc<Webhook>]) {
         let bundle = |webhook: &Arc<Webhook>| webhook.client_config.ca_bundle().to_owned();
         let before = self.known.get(name).map_or(&[][..], |(_, webhooks)| webhooks);

@@ -1,4 +1,4 @@
-//! `ValidatingAdmissionWebhook`: webhooks that may refuse what is written, all asked at once.
+//! `ValidatingAdmissionWebhook`: webhooks that may refuse requests, called in parallel.
 
 use std::sync::Arc;
 
@@ -21,20 +21,20 @@ use super::failure::timed_out;
 use super::versions::{Encoded, Versioned, as_requested, equivalent};
 use super::{Config, Follow, Webhooks};
 
-/// Its name in `--enable-admission-plugins`.
+/// Name in `--enable-admission-plugins`.
 pub const NAME: &str = "ValidatingAdmissionWebhook";
 
-/// The plug-in of that name.
+/// Admission plug-in of that name.
 #[derive(Debug)]
 pub struct ValidatingAdmissionWebhook(Webhooks);
 
-/// A webhook to be asked, and which version it wants.
+/// A webhook to call, and the index of the version that it matched.
 struct Invocation<'h> {
     webhook: &'h Webhook,
     version: usize,
 }
 
-/// The objects of a write in a version that somebody wants.
+/// Objects of a request in a version that a webhook matched.
 enum Version {
     AsRequested,
     Equivalent { resource: Arc<Resource>, object: Option<Value>, old: Option<Value> },
@@ -67,7 +67,7 @@ impl Version {
 }
 
 impl ValidatingAdmissionWebhook {
-    /// The plug-in, and what keeps its webhooks up to date.
+    /// Makes the plug-in, and the task that keeps its webhooks up to date.
     pub fn new(config: Config) -> (Self, Follow) {
         let (webhooks, follow) = Webhooks::new(config, Step::Validate);
         (ValidatingAdmissionWebhook(webhooks), follow)
@@ -92,7 +92,7 @@ impl ValidatingAdmissionWebhook {
         self.ask_all(&invocations, attributes, &encoded).await
     }
 
-    /// The webhooks that a write concerns, and the versions that they want.
+    /// Webhooks that match a request, and the versions that they matched.
     async fn invocations<'h>(
         &self,
         hooks: &'h [Arc<Webhook>],
@@ -120,7 +120,7 @@ impl ValidatingAdmissionWebhook {
         Ok(invocations)
     }
 
-    /// Asks all of them and waits for all of them; the first that refuses is the one that is told of.
+    /// Calls all webhooks and waits for all of them; the first refusal is returned.
     async fn ask_all(
         &self,
         invocations: &[Invocation<'_>],

@@ -1,4 +1,4 @@
-//! The objects of a write, in the version that a webhook wants.
+//! Objects of an admission request, in the version that a webhook matches (upstream: VersionedAttributes).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use kevel_server::type_ref::TypeRef;
 
 use crate::predicates::Matched;
 
-/// The objects of a write in one version.
+/// Objects of a request in one version.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Versioned<'a> {
     pub resource: &'a Resource,
-    /// The kind of what is sent to the resource or its subresource.
+    /// Kind of the body sent to the resource or its subresource.
     pub kind: &'a GroupVersionKind,
     pub ty: &'a TypeRef,
     pub object: Option<&'a Value>,
     pub old: Option<&'a Value>,
 }
 
-/// The same as JSON.
+/// [`Versioned`] objects as JSON.
 #[derive(Debug)]
 pub(super) struct Encoded<'a> {
     pub resource: &'a Resource,
@@ -57,7 +57,7 @@ impl<'a> Versioned<'a> {
     }
 }
 
-/// An object as JSON, which says its kind.
+/// Object as JSON, with `apiVersion` and `kind`.
 fn encode(value: &Value, kind: &GroupVersionKind, ty: &TypeRef) -> Vec<u8> {
     let version = api_version(&kind.group, &kind.version);
     let said = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
@@ -73,21 +73,21 @@ fn encode(value: &Value, kind: &GroupVersionKind, ty: &TypeRef) -> Vec<u8> {
     out
 }
 
-/// The objects of a write in another version than that of the request.
+/// Objects of a request in another version than the requested one.
 #[derive(Debug)]
 struct Converted {
     resource: Arc<Resource>,
     object: Option<Value>,
     old: Option<Value>,
-    /// Whether the object is not what the request's is, converted.
+    /// Whether the object has changed since it was converted from the requested version.
     dirty: bool,
 }
 
-/// The objects of a write that webhooks change one after the other, each in the version that it wants.
+/// Objects of a request that webhooks change in sequence, each in the version that it matched.
 #[derive(Debug)]
 pub(super) struct Versions<'a> {
     attributes: &'a Attributes<'a>,
-    /// In the version of the request.
+    /// Object in the requested version.
     object: Option<&'a mut Value>,
     converted: Option<Converted>,
 }
@@ -97,7 +97,7 @@ impl<'a> Versions<'a> {
         Versions { attributes, object, converted: None }
     }
 
-    /// The object as it is now, in whatever version.
+    /// Current object, in the version last used.
     pub fn current(&self) -> Option<&Value> {
         match &self.converted {
             Some(converted) => converted.object.as_ref(),
@@ -105,7 +105,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// The objects in the version that a webhook wants.
+    /// Objects in the version that a webhook matched.
     pub async fn as_matched(&mut self, matched: &Matched) -> Result<Versioned<'_>, StatusError> {
         match matched {
             Matched::AsRequested => self.settle().await?,
@@ -127,7 +127,7 @@ impl<'a> Versions<'a> {
         })
     }
 
-    /// Puts a changed object in the place of the one that [`Versions::as_matched`] gave.
+    /// Replaces the object that [`Versions::as_matched`] returned.
     pub fn replace(&mut self, object: Value) {
         match (&mut self.converted, &mut self.object) {
             (Some(converted), _) => {
@@ -139,7 +139,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Brings what was changed in another version back to that of the request.
+    /// Converts a changed object back to the requested version.
     pub async fn settle(&mut self) -> Result<(), StatusError> {
         let Some(Converted { resource, object: Some(changed), dirty: true, .. }) =
             self.converted.take()
@@ -162,7 +162,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// The objects of a write as they were sent.
+/// Objects of a request in the requested version.
 pub(super) fn as_requested<'a>(
     attributes: &'a Attributes<'_>,
     object: Option<&'a Value>,
@@ -170,7 +170,7 @@ pub(super) fn as_requested<'a>(
     Versioned::new(attributes.resource, attributes.subresource, object, attributes.old)
 }
 
-/// The objects of a write as another row has them.
+/// Objects of a request, converted to an equivalent row's version.
 pub(super) async fn equivalent(
     attributes: &Attributes<'_>,
     resource: &Resource,
@@ -184,7 +184,7 @@ pub(super) async fn equivalent(
     Ok((convert(object).await?, convert(attributes.old).await?))
 }
 
-/// An object of a row in another version.
+/// Converts an object of a row to another version.
 async fn converted(
     resource: &Resource,
     value: Value,

@@ -1,4 +1,4 @@
-//! `MutatingAdmissionPolicy`: objects are changed by expressions.
+//! `MutatingAdmissionPolicy`: policies in CEL that change objects.
 
 mod mutator;
 mod object;
@@ -32,10 +32,10 @@ use crate::cel::{
 };
 use crate::predicates::Matcher;
 
-/// What the plug-in is called.
+/// Name in `--enable-admission-plugins`.
 pub const NAME: &str = "MutatingAdmissionPolicy";
 
-/// The plug-in.
+/// Admission plug-in of that name.
 pub struct MutatingAdmissionPolicy {
     source: Source<Mutator>,
     params: Params,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for MutatingAdmissionPolicy {
 }
 
 impl MutatingAdmissionPolicy {
-    /// The plug-in, and what keeps its policies up to date.
+    /// Makes the plug-in, and the task that keeps its policies up to date.
     pub fn new(config: Config) -> (Self, Follow) {
         let (source, follow) = Source::new(config.policies, config.bindings);
         let plugin = MutatingAdmissionPolicy {
@@ -78,7 +78,7 @@ impl Plugin for MutatingAdmissionPolicy {
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let nothing = self.source.is_ready() && self.source.hooks().is_empty();
-        // A deletion has nothing that could be changed.
+        // A deletion has no object to change.
         if nothing || attributes.operation == Operation::Delete || is_excluded(attributes) {
             return ready(Ok(()));
         }
@@ -128,7 +128,7 @@ impl MutatingAdmissionPolicy {
     }
 }
 
-/// What of an object a refusal names.
+/// Object with only `name` and `generateName`, for the message of a refusal.
 fn name_of(object: &Value) -> Value {
     let mut named = Value::default();
     let metadata = named.make_map(&["metadata"]);
@@ -138,16 +138,16 @@ fn name_of(object: &Value) -> Value {
     named
 }
 
-/// A write while it is changed.
+/// An admission request whose object is being changed.
 struct Request<'r> {
     plugin: &'r MutatingAdmissionPolicy,
     attributes: &'r Attributes<'r>,
     object: Option<&'r mut Value>,
     namespace: Option<&'r Value>,
     authorizer: &'r CachingAuthorizer<'r>,
-    /// The write in the versions that policies wanted, as it is now.
+    /// Current objects of the request, in each version that a policy matched.
     versions: Vec<Versioned<'r>>,
-    /// Whether a patch was made, be it one that changes nothing.
+    /// Whether a policy made a patch, even one without effect.
     dirty: bool,
 }
 
@@ -232,7 +232,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Evaluates a mutation and does what it says.
+    /// Evaluates one of a policy's mutations and applies the patch.
     async fn mutate(
         &mut self,
         invocation: &Invocation<'_, Mutator>,
@@ -277,7 +277,7 @@ impl Request<'_> {
         }
     }
 
-    /// Where the write stands in the version that a policy wants.
+    /// Index into `versions` of the version that a policy matched; converts the object if needed.
     async fn version(
         &mut self,
         invocation: &Invocation<'_, Mutator>,
@@ -312,7 +312,7 @@ impl Request<'_> {
         self.attributes.reinvocation.is_some_and(|round| round.is_reinvoke())
     }
 
-    /// Those before may want to see what was changed: policies, and other plug-ins.
+    /// Requests reinvocation: earlier policies, and earlier plug-ins, may need to see the changed object.
     fn changed(&self) {
         self.remember(Reinvocations::object_changed);
         if let Some(round) = self.attributes.reinvocation {
@@ -328,14 +328,14 @@ impl Request<'_> {
     }
 }
 
-/// What keeps policies from being evaluated, of those that must not be ignored.
+/// Failures of policies whose `failurePolicy` is `Fail`.
 #[derive(Debug, Default)]
 struct Failures(Vec<Failure>);
 
 #[derive(Debug)]
 struct Failure {
     message: String,
-    /// Empty for what is wrong with a policy, not with what it is evaluated for.
+    /// Status reason; empty if the policy is misconfigured.
     reason: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The expressions of a `MutatingAdmissionPolicy`, and the patches that they make.
+//! Expressions of a `MutatingAdmissionPolicy`, and the patches that they return.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::cel::{
 };
 use crate::policy::definition::{Evaluator, failure_policy, named};
 
-/// A policy's expressions.
+/// Compiled expressions of a policy.
 #[derive(Debug)]
 pub(in crate::policy) struct Mutator {
     pub conditions: MatchConditions,
     pub mutations: Vec<Mutation>,
-    /// Whether it wants to see what later ones made of an object.
+    /// Whether `reinvocationPolicy` is `IfNeeded`.
     pub if_needed: bool,
     variables: Option<Variables>,
 }
 
-/// An expression that makes a patch.
+/// One of the `mutations`: an expression that returns a patch.
 #[derive(Debug)]
 pub(in crate::policy) struct Mutation {
     patch_type: PatchType,
@@ -36,12 +36,12 @@ enum PatchType {
     JsonPatch,
 }
 
-/// What is to be done to an object.
+/// Change that a mutation makes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// Everything that this says, as server-side apply would.
+    /// Apply configuration, merged as in server-side apply.
     Apply(Value),
-    /// These operations.
+    /// JSON patch.
     Patch(Patch),
 }
 
@@ -56,7 +56,7 @@ impl Evaluator for Mutator {
         let of_patches = OptionalVariableDeclarations { has_patch_types: true, ..declarations };
         let mut compiler = Compiler::composited();
         for (name, expression) in named(spec, "variables", "expression") {
-            // One that does not compile fails who looks at it.
+            // A variable that does not compile fails the expressions that read it.
             let _ = compiler.variable(name, expression, declarations);
         }
         let matcher = Matcher { kind: "policy", step: "validate", name: name.clone() };
@@ -86,14 +86,14 @@ impl Evaluator for Mutator {
 }
 
 impl Mutator {
-    /// The policy's variables, for the input.
+    /// Compiled variables, for the input.
     pub fn variables(&self) -> Option<&Variables> {
         self.variables.as_ref()
     }
 }
 
 impl Mutation {
-    /// What is to be done to the object, or why nobody can tell.
+    /// Evaluates the expression to the change that it returns.
     pub fn evaluate(&self, input: &Input<'_>) -> Result<Change, String> {
         if let Err(error) = &self.expression.program {
             return Err(error.detail.clone());

@@ -1,4 +1,4 @@
-//! Objects, patched.
+//! Application of a mutation's patch to an object.
 
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
@@ -13,15 +13,15 @@ use crate::scheme;
 
 use super::mutator::Change;
 
-/// How many bytes the `copy` operations of one patch may add.
+/// Limit on the bytes that the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
 
-/// Why an object is not changed.
+/// Error of applying a patch.
 #[derive(Debug)]
 pub(super) enum PatchError {
-    /// For the policy's `failurePolicy` to decide.
+    /// Error that is subject to the policy's `failurePolicy`.
     Policy(String),
-    /// The answer, whatever the policy says.
+    /// Error that is returned to the client regardless of `failurePolicy`.
     Status(StatusError),
 }
 
@@ -31,24 +31,24 @@ impl From<String> for PatchError {
     }
 }
 
-/// The type of what is patched.
+/// Type of the patched object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patched<'r> {
     pub kind: &'r GroupVersionKind,
     pub ty: &'r TypeRef,
-    /// Whether the kind belongs to the group and version that serves it: of others (`Scale`, `Eviction`), the reference
-    /// does not find the type when it merges.
+    /// Whether the kind belongs to the group and version that serves it. For other kinds (`Scale`, `Eviction`), the
+    /// reference does not find the type for the merge.
     pub at_home: bool,
 }
 
 impl Patched<'_> {
-    /// An object with a change: its tree becomes an object again, without its defaults.
+    /// Applies a change and decodes the result as an object, without defaulting.
     pub fn apply(&self, tree: &Value, change: Change) -> Result<Value, PatchError> {
         match change {
             Change::Apply(config) => self.merge(tree, config),
             Change::Patch(patch) => match patch.apply(tree.clone(), COPY_LIMIT) {
                 Ok(patched) => self.read_patched(&patched),
-                // What a failed test is there for.
+                // A failed `test` operation leaves the object unchanged; it is no error.
                 Err(JsonPatchError::TestFailed(_)) => self.read_patched(tree),
                 Err(error) => Err(PatchError::Policy(format!("JSON Patch: {error}"))),
             },
@@ -112,7 +112,7 @@ impl Patched<'_> {
     }
 }
 
-/// The reference's converter has words of its own for numbers that do not fit.
+/// Rewrites the decoder's error for a number that does not fit: the reference's converter words it differently.
 fn as_converted(error: &str) -> String {
     let number = error.starts_with("json: cannot unmarshal number");
     match error.rsplit_once(" of type ").filter(|_| number) {

@@ -1,11 +1,12 @@
-//! Which policies see an object again that others have changed since.
+//! Reinvocation of policies with `reinvocationPolicy: IfNeeded` after a later change to the object (upstream:
+//! policyReinvokeContext).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use kevel_api::value::Value;
 
-/// What is evaluated once more or not: a policy with a binding and a parameter.
+/// Unit of reinvocation: a policy with a binding and a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub policy: Arc<str>,
@@ -13,26 +14,26 @@ pub(super) struct Key {
     pub param: Option<String>,
 }
 
-/// What is remembered from one round of plug-ins to the next.
+/// State that is kept from the first round of plug-ins to the second.
 #[derive(Debug, Default)]
 pub(super) struct Reinvocations {
-    /// What the policies made of the object.
+    /// Object at the end of the first round.
     last_output: Option<Value>,
-    /// Those that want to see what later ones do.
+    /// `IfNeeded` policies that have run since the last change.
     invoked: HashSet<Key>,
-    /// Those that have something to see.
+    /// `IfNeeded` policies to run again.
     due: HashSet<Key>,
 }
 
 impl Reinvocations {
-    /// Begins a second round: where others changed the object, all that wanted to know see it.
+    /// Begins the second round: if other plug-ins changed the object, all `IfNeeded` policies that ran are due.
     pub fn begin_second_round(&mut self, object: Option<&Value>) {
         if self.last_output.as_ref() != object {
             self.object_changed();
         }
     }
 
-    /// Everybody who was asked so far, and wants to know, sees what became of the object.
+    /// Makes all `IfNeeded` policies that have run so far due.
     pub fn object_changed(&mut self) {
         self.due.extend(self.invoked.drain());
     }
@@ -41,12 +42,12 @@ impl Reinvocations {
         self.due.contains(key)
     }
 
-    /// Notes one that wants to see what later ones do.
+    /// Records that an `IfNeeded` policy ran.
     pub fn invoked(&mut self, key: Key) {
         self.invoked.insert(key);
     }
 
-    /// Ends a round.
+    /// Ends a round with the object as it is then.
     pub fn end_round(&mut self, object: Option<&Value>) {
         self.last_output = object.cloned();
     }
@@ -56,7 +57,7 @@ impl Reinvocations {
 mod tests {
     use super::*;
 
-    /// A policy sees an object again if it was asked, and a later policy or another plug-in changed the object since.
+    /// A policy is due again if it ran, and a later policy or another plug-in changed the object since.
     #[test]
     fn policies_are_due_where_the_object_has_changed_since() {
         let object = |text: &str| Some(Value::from(text));

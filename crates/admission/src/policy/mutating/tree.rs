@@ -1,4 +1,4 @@
-//! What an expression made, as a patch.
+//! Conversion of a CEL value to an apply configuration or a JSON patch.
 
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value as Tree};
@@ -8,17 +8,17 @@ use kevel_codec::json::MAX_DEPTH;
 use kevel_patch::json_patch::{Operation, Patch};
 use thin_vec::ThinVec;
 
-/// From here on JSON's readers take numbers for others; CEL writes them as text then.
+/// Largest integer that JSON readers represent exactly; CEL writes larger integers as strings.
 const MAX_JSON_INT: u64 = (1 << 53) - 1;
 
-/// How many values a patch may have. Expressions share parts, so that a few of them say more than any memory holds; of
-/// an object that is sent as many are read.
+/// Limit on the values in a patch: as many as the decoder accepts in an object. CEL values share parts, so that a short
+/// expression can expand beyond any memory.
 const MAX_VALUES: usize = 400_000;
 
-/// How many bytes of text it may have: as many as a request.
+/// Limit on the bytes of text in a patch: as many as in a request.
 const MAX_TEXT: usize = 3 << 20;
 
-/// The configuration that an `Object{…}` is.
+/// Apply configuration from an `Object{…}` value.
 pub(super) fn apply_configuration(value: &Value<'_>) -> Result<Tree, String> {
     let Value::Object(object) = value else {
         let found = value.runtime_type();
@@ -30,7 +30,7 @@ pub(super) fn apply_configuration(value: &Value<'_>) -> Result<Tree, String> {
     Ok(tree)
 }
 
-/// The operations that a list of `JSONPatch{…}` is.
+/// JSON patch from a list of `JSONPatch{…}` values.
 pub(super) fn json_patch(value: &Value<'_>) -> Result<Patch, String> {
     let Some(list) = value.as_list() else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
@@ -47,24 +47,24 @@ pub(super) fn json_patch(value: &Value<'_>) -> Result<Patch, String> {
     list.iter().map(operation).collect::<Result<Vec<Operation>, _>>().map(Patch::new)
 }
 
-/// What numbers and the like become.
+/// Target format, which decides the form of numbers, bytes, durations and timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// What is merged.
+    /// Apply configuration.
     Configuration,
-    /// What is written as JSON.
+    /// Value of a JSON patch operation.
     Json,
 }
 
-/// Reads what an expression made.
+/// Converts CEL values within the limits.
 struct Reader {
     form: Form,
     values: usize,
     text: usize,
     depth: usize,
-    /// What an object that stands here must be called.
+    /// Type name that an object at the current position must have.
     path: String,
-    /// Objects that are called something else.
+    /// Errors of objects with another type name.
     misnamed: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ impl Reader {
                 "value" => self.patch_value(value)?,
                 _ => Tree::from(value.as_str().unwrap_or_default()),
             };
-            // An empty `from` is none.
+            // An empty `from` is omitted.
             if &**name != "from" || !tree.is_empty() {
                 operation.insert(&**name, tree);
             }
@@ -94,7 +94,7 @@ impl Reader {
             Value::Object(object) => self.object(object),
             value => self.value(value),
         };
-        // Of other values, the reference does not look at what is inside.
+        // The reference checks type names only inside objects.
         if let Value::Object(_) = value {
             self.check_names()?;
         }
@@ -106,14 +106,14 @@ impl Reader {
         })
     }
 
-    /// An object that stands at the top: it may be called whatever it is.
+    /// Converts a top-level object, whose type name may be any.
     fn object(&mut self, object: &ObjectValue<'_>) -> Result<Tree, String> {
         self.path.clear();
         self.path.push_str(&object.type_name);
         self.fields(object)
     }
 
-    /// Objects are told apart by name alone: one that stands in a field must be named for it.
+    /// Fails if an object in a field does not have the type name of that field.
     fn check_names(&self) -> Result<(), String> {
         match self.misnamed.is_empty() {
             true => Ok(()),
@@ -198,8 +198,8 @@ impl Reader {
         })
     }
 
-    /// What JSON has no form for of its own is text in it. In a configuration it is nothing at all, which whoever
-    /// checks its type says in these words.
+    /// Text of a value that has no JSON form: a string in a JSON patch; a raw value in an apply configuration, which
+    /// the type check of the merge refuses and quotes.
     fn printed(&mut self, value: &Value<'_>) -> Result<Tree, String> {
         match (self.form, value) {
             (Form::Json, Value::Bytes(bytes)) => self.text(&base64::encode(bytes)),
@@ -234,13 +234,13 @@ impl Reader {
     }
 }
 
-/// A number; a whole one is written as such.
+/// JSON number; integral values are written without a fraction.
 fn number(double: f64) -> Tree {
     let whole = double.trunc() == double && double.abs() <= MAX_JSON_INT as f64;
     if whole { Tree::Int(double as i64) } else { Tree::Float(double) }
 }
 
-/// A duration as JSON has it.
+/// Duration in the JSON form of CEL.
 fn seconds(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }

@@ -1,22 +1,22 @@
-//! What validating policies tell the auditors.
+//! Audit annotations of validating policies.
 
 use kevel_api::json_string::write_json_string;
 use kevel_server::audit::AuditContext;
 
 use crate::policy::definition::Binding;
 
-/// The key under which a validation that fails is noted.
+/// Key of the annotation for validation failures.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// How much of a value is noted, in bytes.
+/// Longest annotation value, in bytes.
 const MAX_VALUE: usize = 10 * 1024;
 
-/// The annotations that policies make by expressions, by policy. Values of several bindings stand beside each other.
+/// Values of `auditAnnotations`, by policy and key. Values from several bindings are joined.
 #[derive(Debug, Default)]
 pub(super) struct AuditAnnotations(Vec<(String, Vec<String>)>);
 
 impl AuditAnnotations {
-    /// Adds a value to what is noted under a policy's key, unless it is there.
+    /// Adds a value under a policy's key, unless the key has it already.
     pub fn add(&mut self, policy: &str, key: &str, mut value: String) {
         let end = (0..=MAX_VALUE).rev().find(|end| value.is_char_boundary(*end));
         value.truncate(end.unwrap_or_default());
@@ -31,13 +31,13 @@ impl AuditAnnotations {
         }
     }
 
-    /// Notes them all.
+    /// Adds all annotations to the audit event.
     pub fn publish(&self, audit: &AuditContext) {
         self.0.iter().for_each(|(key, values)| audit.annotate(key, &values.join(", ")));
     }
 }
 
-/// What is noted about a validation that fails, and under which key.
+/// Key and value of the annotation for a validation that fails.
 pub(super) fn validation_failure(
     binding: &Binding,
     index: usize,

@@ -1,4 +1,4 @@
-//! `ValidatingAdmissionPolicy`: writes are refused by expressions.
+//! `ValidatingAdmissionPolicy`: policies in CEL that refuse requests.
 
 mod annotations;
 mod validator;
@@ -25,10 +25,10 @@ use super::{Config, Follow, is_excluded, not_ready};
 use crate::cel::{CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult};
 use crate::predicates::Matcher;
 
-/// What the plug-in is called.
+/// Name in `--enable-admission-plugins`.
 pub const NAME: &str = "ValidatingAdmissionPolicy";
 
-/// The plug-in.
+/// Admission plug-in of that name.
 pub struct ValidatingAdmissionPolicy {
     source: Source<Validator>,
     params: Params,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for ValidatingAdmissionPolicy {
 }
 
 impl ValidatingAdmissionPolicy {
-    /// The plug-in, and what keeps its policies up to date.
+    /// Makes the plug-in, and the task that keeps its policies up to date.
     pub fn new(config: Config) -> (Self, Follow) {
         let (source, follow) = Source::new(config.policies, config.bindings);
         let plugin = ValidatingAdmissionPolicy {
@@ -124,17 +124,17 @@ impl ValidatingAdmissionPolicy {
     }
 }
 
-/// A write while it is judged.
+/// An admission request under validation.
 struct Request<'r> {
     plugin: &'r ValidatingAdmissionPolicy,
     attributes: &'r Attributes<'r>,
     object: Option<&'r Value>,
     namespace: Option<&'r Value>,
     authorizer: &'r CachingAuthorizer<'r>,
-    /// The write in the versions that policies wanted so far.
+    /// Objects of the request, in each version that a policy matched so far.
     versions: Vec<Versioned<'r>>,
     annotations: AuditAnnotations,
-    /// The first of all that speaks against the write.
+    /// The first denial.
     denial: Option<Denial>,
 }
 
@@ -176,7 +176,7 @@ impl Request<'_> {
         self.act(policy, binding, result);
     }
 
-    /// Where the write stands in the version that a policy wants.
+    /// Index into `versions` of the version that a policy matched; converts the objects if needed.
     async fn version(
         &mut self,
         invocation: &Invocation<'_, Validator>,
@@ -192,7 +192,7 @@ impl Request<'_> {
         Ok(self.versions.len() - 1)
     }
 
-    /// Does what a binding says about what came of its policy.
+    /// Carries out the binding's `validationActions` on a policy's result.
     fn act(&mut self, policy: &Policy<Validator>, binding: &Binding, result: ValidateResult) {
         let metrics = &self.plugin.metrics;
         let observe = |message: &str, elapsed: Duration, enforced: &str| {
@@ -242,7 +242,7 @@ impl Request<'_> {
         }
     }
 
-    /// A policy that cannot be evaluated refuses, unless it says otherwise.
+    /// Handles a policy that cannot be evaluated: denies the request unless `failurePolicy` is `Ignore`.
     fn misconfigured(
         &mut self,
         policy: &Policy<Validator>,
@@ -255,7 +255,7 @@ impl Request<'_> {
     }
 }
 
-/// Why a write is refused.
+/// Denial of a request.
 #[derive(Debug)]
 struct Denial {
     message: String,
@@ -276,7 +276,7 @@ impl Denial {
         Denial { message, reason: reason.clone() }
     }
 
-    /// A denial that nobody gave a reason for.
+    /// Denial without a status reason.
     fn failure(policy: &Policy<Validator>, binding: Option<&Binding>, message: String) -> Self {
         let (reason, elapsed) = (String::new(), Duration::ZERO);
         let decision = Decision { index: 0, denied: true, message, reason, elapsed };
@@ -294,7 +294,7 @@ impl Denial {
     }
 }
 
-/// The code that goes with a reason that a validation may give.
+/// HTTP code of the `reason` of a validation.
 fn code(given: &str) -> u16 {
     match given {
         reason::FORBIDDEN => 403,

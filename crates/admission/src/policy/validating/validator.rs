@@ -1,4 +1,4 @@
-//! The expressions of a `ValidatingAdmissionPolicy`, and what they decide.
+//! Expressions of a `ValidatingAdmissionPolicy`, and their decisions (upstream: validator).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::cel::{
 };
 use crate::policy::definition::{Evaluator, failure_policy, named};
 
-/// A policy's expressions.
+/// Compiled expressions of a policy.
 #[derive(Debug)]
 pub(in crate::policy) struct Validator {
     pub conditions: MatchConditions,
-    /// Which of the dearer variables its expressions may look at.
+    /// Costly variables that the expressions mention.
     pub mentions: Mentions,
     variables: Option<Variables>,
     validations: Vec<Validation>,
     audit_annotations: Vec<AuditAnnotation>,
     failure_policy: FailurePolicy,
-    /// How deep the deepest of its expressions nests.
+    /// Deepest nesting of an expression of the policy.
     nesting: usize,
 }
 
@@ -42,42 +42,42 @@ struct AuditAnnotation {
     expression: Expression,
 }
 
-/// What a policy comes to for a write.
+/// Result of a policy for a request.
 #[derive(Debug, Default)]
 pub(super) struct ValidateResult {
-    /// What is not simply in order.
+    /// Decisions on validations that are not simply true.
     pub decisions: Vec<Decision>,
     pub audit_annotations: Vec<Annotation>,
 }
 
-/// What follows from a validation that does not hold, or could not be evaluated.
+/// Decision on a validation that is false, or could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// Which validation it is.
+    /// Index in `validations`.
     pub index: usize,
-    /// Whether it counts against the write.
+    /// Whether the decision denies the request.
     pub denied: bool,
     pub message: String,
-    /// For programs.
+    /// Status reason.
     pub reason: String,
     pub elapsed: Duration,
 }
 
-/// What is to be noted for the auditors.
+/// Result of one of the `auditAnnotations`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Annotation {
     Publish {
         key: String,
         value: String,
     },
-    /// It could not be evaluated, which counts against the write.
+    /// The expression failed, and `failurePolicy` is `Fail`.
     Failed {
         message: String,
         elapsed: Duration,
     },
 }
 
-/// What a message may cost, beyond what it is stopped at: its last step is counted when it was done.
+/// Upper bound of the cost of a message: its last call is counted only after it is done, and may exceed the limit.
 const MESSAGE_LIMIT: u64 = 2 * PER_CALL_LIMIT;
 
 impl Evaluator for Validator {
@@ -92,7 +92,7 @@ impl Evaluator for Validator {
         let failure_policy = failure_policy(spec);
         let mut compiler = Compiler::composited();
         for (name, expression) in named(spec, "variables", "expression") {
-            // One that does not compile fails who looks at it.
+            // A variable that does not compile fails the expressions that read it.
             let _ = compiler.variable(name, expression, declarations);
         }
         let validation = |validation: &Value| {
@@ -151,12 +151,12 @@ fn list<'v>(spec: &'v Value, field: &'static str) -> &'v [Value] {
 }
 
 impl Validator {
-    /// The policy's variables, for the input.
+    /// Compiled variables, for the input.
     pub fn variables(&self) -> Option<&Variables> {
         self.variables.as_ref()
     }
 
-    /// Evaluates the policy, whose match conditions hold.
+    /// Evaluates the policy; its match conditions hold already.
     pub fn validate(&self, input: &Input<'_>) -> ValidateResult {
         let result = evaluate_nested(self.nesting, || self.validate_here(input));
         result.unwrap_or_else(|error| self.failed(error.detail))
@@ -167,7 +167,7 @@ impl Validator {
             Ok(decisions) => decisions,
             Err(error) => return self.failed(error.detail),
         };
-        // Messages and annotations do not ask the authorizer.
+        // Messages and annotations may not use the authorizer.
         let input = Input { authorizer: None, ..*input };
         match self.annotations(&input) {
             Ok(audit_annotations) => ValidateResult { decisions, audit_annotations },
@@ -175,7 +175,7 @@ impl Validator {
         }
     }
 
-    /// What follows if the policy as a whole cannot be evaluated.
+    /// Result when the policy as a whole cannot be evaluated.
     pub fn failed(&self, message: String) -> ValidateResult {
         let decisions = vec![self.error(0, message, Duration::ZERO)];
         ValidateResult { decisions, audit_annotations: Vec::new() }
@@ -220,15 +220,15 @@ impl Validator {
             .collect())
     }
 
-    /// Whether messages that nobody will read cannot exceed what is left of the budget. If they can, they have to be
-    /// evaluated: they would count against the write.
+    /// Whether evaluating all unused messages cannot exceed the remaining budget. If it could, they are evaluated,
+    /// because exceeding the budget denies the request.
     fn can_afford_messages(&self, remaining: u64) -> bool {
         let messages = self.validations.iter().filter(|v| v.message_expression.is_some()).count();
         let variables = self.variables.as_ref().map_or(0, Variables::len);
         messages == 0 || (messages + variables) as u64 * MESSAGE_LIMIT <= remaining
     }
 
-    /// The messages that are made by expressions, where they are any good.
+    /// Results of the `messageExpression`s; `None` where there is none or the result is unusable.
     fn messages(&self, input: &Input<'_>, budget: u64) -> Result<Vec<Option<String>>, Error> {
         let mut evaluation = Evaluation::new(input, budget);
         let message = |validation: &Validation| {
@@ -275,7 +275,7 @@ impl Validator {
 }
 
 impl Validation {
-    /// What is said where no expression says it.
+    /// `message` of the validation, or the default message.
     fn message(&self) -> String {
         match self.message.trim() {
             "" => format!("failed expression: {}", self.expression.text.trim()),
@@ -284,7 +284,7 @@ impl Validation {
     }
 }
 
-/// A message that an expression made, if it is one line of some length.
+/// Message of an expression, if it is a single non-empty line within the size limit.
 fn usable(message: &str) -> Option<String> {
     let message = message.trim();
     let fits = message.len() <= MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE;

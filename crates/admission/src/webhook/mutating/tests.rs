@@ -1,5 +1,5 @@
-//! Rounds of mutating webhooks, beside a naive model: in the second round a webhook with `IfNeeded` is asked if the
-//! object has changed since it was asked in the first.
+//! Tests of mutating webhooks' rounds against a naive model: the second round calls a webhook with `IfNeeded` if the
+//! object has changed since the first round called it.
 
 use std::sync::Mutex;
 
@@ -25,7 +25,7 @@ struct Hook {
     if_needed: bool,
 }
 
-/// Another plug-in, which stands before the webhooks.
+/// Another plug-in, before the webhooks.
 struct Before {
     /// Whether it changes the object in the second round.
     changes: bool,
@@ -49,7 +49,7 @@ impl Plugin for Before {
     }
 }
 
-/// The rounds of the plug-in, without sockets: every webhook answers at once.
+/// Rounds of the plug-in without network: every webhook answers at once.
 struct Rounds {
     hooks: Vec<(Hook, Arc<Webhook>)>,
     asked: Mutex<Vec<(u32, usize)>>,
@@ -81,13 +81,13 @@ impl Plugin for Rounds {
     }
 }
 
-/// Changes an object: what it is now was never before.
+/// Changes an object to a value that it never had before.
 fn count(object: &mut Value) {
     let changes = object.at(&["changes"]).and_then(Value::as_int).unwrap_or(0);
     object.as_map_mut().unwrap().insert("changes", Value::Int(changes + 1));
 }
 
-/// The naive model: who is asked, in which round, and how often the object is changed.
+/// The naive model: the calls by round and webhook, and the number of changes.
 fn expected(hooks: &[Hook], before_changes: bool) -> (Vec<(u32, usize)>, i64) {
     let (mut asked, mut changes) = (Vec::new(), 0);
     let mut seen = Vec::new();
