@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-/// The groups and keys of built-in kinds. A definition may bear any of their names, but a request for one of their groups
-/// never gets as far as custom resources: rows there would show up in discovery and OpenAPI alone, as the preferred
-/// version of a group that does not have it.
+/// Groups and key prefixes of built-in kinds. A CustomResourceDefinition may have any of their names, but a request for
+/// one of their groups never reaches custom resources: rows there would appear in discovery and OpenAPI alone, as the
+/// preferred version of a group that does not have it.
 #[derive(Clone, Debug, Default)]
 pub struct BuiltIn {
     groups: BTreeSet<String>,
@@ -12,7 +12,7 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Groups that are served, and the key prefixes of all built-in kinds, served or not.
+    /// Takes the served groups, and the key prefixes of all built-in kinds, served or not.
     pub fn new(
         groups: impl IntoIterator<Item = String>,
         prefixes: impl IntoIterator<Item = String>,
@@ -25,8 +25,7 @@ impl BuiltIn {
         self.groups.contains(group)
     }
 
-    /// Whether keys below a prefix are, or contain, those of a built-in kind (upstream:
-    /// `OverlappingBuiltInResources`).
+    /// Whether keys below a prefix overlap with keys of a built-in kind (upstream: OverlappingBuiltInResources).
     pub(crate) fn stores(&self, prefix: &str) -> bool {
         let overlap = |other: &String| other.starts_with(prefix) || prefix.starts_with(&**other);
         self.prefixes.iter().any(overlap)

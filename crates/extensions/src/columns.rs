@@ -1,4 +1,4 @@
-//! What people see of custom objects: the columns that their definition names.
+//! Table columns of custom objects (`additionalPrinterColumns`; upstream: tableconvertor).
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use kevel_server::columns::{Column, Columns, ScaleColumns, since};
 use crate::definition::Version;
 use kevel_api::json_path::JsonPath;
 
-/// The columns of a version.
+/// Table columns of a version.
 #[derive(Debug)]
 pub struct CustomColumns {
     definitions: Vec<Column>,
-    /// Where the cells after the name stand.
+    /// JSON paths of the cells after the name.
     paths: Vec<JsonPath>,
 }
 
 impl CustomColumns {
-    /// The columns that a version declares, or name and age.
+    /// Columns that a version declares, or name and age.
     pub fn new(version: Version<'_>) -> Self {
         let mut columns = CustomColumns { definitions: vec![Column::NAME], paths: Vec::new() };
         if version.columns().is_empty() {
             columns.definitions.push(AGE);
             columns.paths.extend(JsonPath::parse(".metadata.creationTimestamp"));
         }
-        // Behind one that cannot be read nothing is shown, as the reference does.
+        // Columns after an invalid one are left out, as in the reference.
         let _ = version.columns().iter().try_for_each(|column| columns.add(column));
         columns
     }
@@ -52,7 +52,7 @@ impl CustomColumns {
     }
 }
 
-/// The columns of the scale of custom objects.
+/// Table columns of the `scale` subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomScaleColumns;
 
@@ -72,7 +72,7 @@ impl Columns for CustomScaleColumns {
     }
 }
 
-/// The column of a version that names none.
+/// Column of a version that declares none.
 const AGE: Column = Column::typed("date", "Age", "meta.v1.ObjectMeta#creationTimestamp");
 
 impl Columns for CustomColumns {
@@ -95,7 +95,7 @@ impl Columns for CustomColumns {
     }
 }
 
-/// A value as its column shows it; nothing where it is not of the column's type.
+/// Value as a cell of a column; null if it does not have the column's type.
 fn cell(ty: &str, value: &Value, now: MicroTime) -> Value {
     match (ty, value) {
         (_, Value::Null) if ty != "string" => Value::Null,
@@ -114,7 +114,7 @@ fn cell(ty: &str, value: &Value, now: MicroTime) -> Value {
     }
 }
 
-/// A value as text: lists and maps as JSON.
+/// Value as text: lists and maps as JSON.
 fn text(value: &Value) -> String {
     let mut out = Vec::new();
     json::encode_any(value, &mut out);

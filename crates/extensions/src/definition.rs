@@ -1,143 +1,143 @@
-//! What custom resource definitions say, in the version `apiextensions.k8s.io/v1`.
+//! Accessors for the fields of a CustomResourceDefinition, in the version `apiextensions.k8s.io/v1`.
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
-/// The group of definitions.
+/// API group of CustomResourceDefinitions.
 pub const GROUP: &str = "apiextensions.k8s.io";
-/// What definitions are called in a path.
+/// Plural of CustomResourceDefinitions in paths.
 pub const PLURAL: &str = "customresourcedefinitions";
-/// What keeps a definition until its objects are gone.
+/// Finalizer that keeps a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The types of conditions.
+/// Types of a definition's conditions.
 pub mod condition {
-    /// Nobody else in the group has the names.
+    /// No other definition in the group has the names.
     pub const NAMES_ACCEPTED: &str = "NamesAccepted";
-    /// It is served.
+    /// The custom resource is served.
     pub const ESTABLISHED: &str = "Established";
-    /// Its objects are being deleted, before it is.
+    /// The objects are being deleted, because the definition is.
     pub const TERMINATING: &str = "Terminating";
     /// A schema is not structural.
     pub const NON_STRUCTURAL_SCHEMA: &str = "NonStructuralSchema";
-    /// A group of `k8s.io` has been approved by its owners.
+    /// The API of a protected group (`*.k8s.io`, `*.kubernetes.io`) is approved.
     pub const API_APPROVED: &str = "KubernetesAPIApprovalPolicyConformant";
 }
 
-/// A custom resource definition.
+/// View of a CustomResourceDefinition.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition<'v>(pub &'v Value);
 
 impl<'v> Definition<'v> {
-    /// `widgets.example.com`
+    /// Name, such as `widgets.example.com`.
     pub fn name(self) -> &'v str {
         self.0.str_at(&["metadata", "name"])
     }
 
-    /// The UID of the definition.
+    /// UID of the definition.
     pub fn uid(self) -> &'v str {
         self.0.str_at(&["metadata", "uid"])
     }
 
-    /// The group of what it defines.
+    /// API group of the custom resource.
     pub fn group(self) -> &'v str {
         self.0.str_at(&["spec", "group"])
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether the custom resource is namespaced.
     pub fn is_namespaced(self) -> bool {
         self.0.str_at(&["spec", "scope"]) == "Namespaced"
     }
 
-    /// The names that are wanted.
+    /// Wanted names (`spec.names`).
     pub fn names(self) -> Names<'v> {
         Names(self.0.at(&["spec", "names"]))
     }
 
-    /// The names that it has.
+    /// Accepted names (`status.acceptedNames`).
     pub fn accepted_names(self) -> Names<'v> {
         Names(self.0.at(&["status", "acceptedNames"]))
     }
 
-    /// Its versions, in the order in which they are written.
+    /// Versions, in the order of the spec.
     pub fn versions(self) -> impl Iterator<Item = Version<'v>> + Clone {
         self.0.list_at(&["spec", "versions"]).iter().map(Version)
     }
 
-    /// The version that objects are stored in.
+    /// Name of the storage version.
     pub fn storage_version(self) -> Option<&'v str> {
         self.versions().find(|version| version.is_stored()).map(Version::name)
     }
 
-    /// Whether objects keep what their schemas do not name: definitions from before 1.16 may say so.
+    /// `spec.preserveUnknownFields`: possible in definitions created as v1beta1.
     pub fn preserves_unknown_fields(self) -> bool {
         flag(self.0, &["spec", "preserveUnknownFields"])
     }
 
-    /// The condition of a type.
+    /// Condition of a type.
     pub fn condition(self, ty: &str) -> Option<Condition<'v>> {
         let conditions = self.0.list_at(&["status", "conditions"]).iter().map(Condition::read);
         conditions.into_iter().find(|condition| condition.ty == ty)
     }
 
-    /// Whether a condition is there and true.
+    /// Whether a condition is present and True.
     pub fn is(self, ty: &str) -> bool {
         self.condition(ty).is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether it is to be deleted.
+    /// Whether the definition has a deletionTimestamp.
     pub fn is_being_deleted(self) -> bool {
         !self.0.str_at(&["metadata", "deletionTimestamp"]).is_empty()
     }
 
-    /// Whether a finalizer holds it.
+    /// Whether the definition has a finalizer.
     pub fn has_finalizer(self, name: &str) -> bool {
         let finalizers = self.0.list_at(&["metadata", "finalizers"]);
         finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name))
     }
 }
 
-/// What a custom kind is called.
+/// Names of a custom resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Names<'v>(Option<&'v Value>);
 
 impl<'v> Names<'v> {
-    /// The names that stand in a definition's `names` or `acceptedNames`.
+    /// Names from `spec.names` or `status.acceptedNames`.
     pub fn new(names: Option<&'v Value>) -> Self {
         Names(names)
     }
 
-    /// A name, as `spec.names` or `status.acceptedNames` has it.
+    /// Name in a field of `spec.names` or `status.acceptedNames`.
     pub fn get(self, field: &str) -> &'v str {
         self.0.map_or("", |names| names.str_at(&[field]))
     }
 
-    /// What all of its objects are called in paths.
+    /// Plural name, as in paths.
     pub fn plural(self) -> &'v str {
         self.get("plural")
     }
 
-    /// What one of its objects is called.
+    /// Singular name.
     pub fn singular(self) -> &'v str {
         self.get("singular")
     }
 
-    /// The kind of its objects.
+    /// Kind of the objects.
     pub fn kind(self) -> &'v str {
         self.get("kind")
     }
 
-    /// The kind of lists of them.
+    /// Kind of lists.
     pub fn list_kind(self) -> &'v str {
         self.get("listKind")
     }
 
-    /// Short names, as `kubectl` takes them.
+    /// Short names for `kubectl`.
     pub fn short_names(self) -> Vec<&'v str> {
         self.list("shortNames")
     }
 
-    /// Groups of resources it belongs to, such as `all`.
+    /// Categories, such as `all`.
     pub fn categories(self) -> Vec<&'v str> {
         self.list("categories")
     }
@@ -148,57 +148,57 @@ impl<'v> Names<'v> {
     }
 }
 
-/// A version of a custom kind.
+/// View of a version of a custom resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'v>(&'v Value);
 
 impl<'v> Version<'v> {
-    /// The name of the version.
+    /// Name of the version.
     pub fn name(self) -> &'v str {
         self.0.str_at(&["name"])
     }
 
-    /// Whether it is served.
+    /// Whether the version is served.
     pub fn is_served(self) -> bool {
         flag(self.0, &["served"])
     }
 
-    /// Whether it is the version that objects are stored in.
+    /// Whether this is the storage version.
     pub fn is_stored(self) -> bool {
         flag(self.0, &["storage"])
     }
 
-    /// Whether it is on its way out.
+    /// Whether the version is deprecated.
     pub fn is_deprecated(self) -> bool {
         flag(self.0, &["deprecated"])
     }
 
-    /// What those who use a deprecated version are told, if not the usual.
+    /// `deprecationWarning`, which replaces the default warning.
     pub fn deprecation_warning(self) -> Option<&'v str> {
         self.0.at(&["deprecationWarning"]).and_then(Value::as_str)
     }
 
-    /// The schema of its objects.
+    /// `openAPIV3Schema` of the version.
     pub fn schema(self) -> Option<&'v Value> {
         self.0.at(&["schema", "openAPIV3Schema"])
     }
 
-    /// Whether `status` is written apart.
+    /// Whether the version has the `status` subresource.
     pub fn has_status(self) -> bool {
         self.0.at(&["subresources", "status"]).is_some()
     }
 
-    /// What `scale` is made of, if there is one.
+    /// `scale` subresource, if there is one.
     pub fn scale(self) -> Option<&'v Value> {
         self.0.at(&["subresources", "scale"])
     }
 
-    /// The columns that it declares.
+    /// `additionalPrinterColumns`.
     pub fn columns(self) -> &'v [Value] {
         self.0.list_at(&["additionalPrinterColumns"])
     }
 
-    /// What selectors may name: `spec.color`.
+    /// Field paths that field selectors may use: `spec.color`.
     pub fn selectable_fields(self) -> impl Iterator<Item = &'v str> {
         let paths = self.0.list_at(&["selectableFields"]).iter();
         paths.map(|field| field.str_at(&["jsonPath"])).map(|path| path.trim_start_matches('.'))
@@ -209,21 +209,21 @@ fn flag(value: &Value, path: &[&str]) -> bool {
     value.at(path).and_then(Value::as_bool) == Some(true)
 }
 
-/// What is known about a definition.
+/// Condition of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition<'v> {
-    /// Which condition it is.
+    /// Type of the condition.
     pub ty: &'v str,
     /// `True`, `False` or `Unknown`.
     pub status: &'v str,
-    /// Why, in a word.
+    /// Reason, in CamelCase.
     pub reason: &'v str,
-    /// Why, in a sentence.
+    /// Message for humans.
     pub message: std::borrow::Cow<'v, str>,
 }
 
 impl<'v> Condition<'v> {
-    /// A condition that begins now.
+    /// Makes a condition.
     pub const fn new(ty: &'v str, status: &'v str, reason: &'v str, message: &'v str) -> Self {
         Condition { ty, status, reason, message: std::borrow::Cow::Borrowed(message) }
     }
@@ -234,7 +234,7 @@ impl<'v> Condition<'v> {
     }
 }
 
-/// Sets a condition. When it last changed is when its status did.
+/// Sets a condition. `lastTransitionTime` changes only with the status.
 pub fn set_condition(definition: &mut Value, condition: &Condition<'_>, now: Time) {
     let conditions = definition.make_list(&["status"], "conditions");
     let known = conditions.iter_mut().find(|known| known.str_at(&["type"]) == condition.ty);

@@ -1,4 +1,4 @@
-//! The row of custom resource definitions.
+//! Resource row of CustomResourceDefinitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::stored_definition::StoredDefinitions;
 use crate::strategy::DefinitionStrategy;
 use kevel_server::verb::Verb;
 
-/// How definitions are kept.
+/// Stored form of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionForm {
-    /// As they are served, which takes no time to read.
+    /// As served, which is the fastest to decode.
     Served,
-    /// As the reference keeps them in etcd.
+    /// As the reference stores them in etcd.
     Etcd,
 }
 
-/// The row of definitions. `None` where this server was not built with them.
+/// Resource row of CustomResourceDefinitions. `None` if this server was built without the kind.
 pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
     let find = |path: &str| {
         let mut all = builtin::resources().iter();

@@ -1,7 +1,7 @@
 //! The API extensions server: custom resources.
 //!
-//! `validation` judges custom resource definitions, `schema` custom objects. Both are functions over
-//! trees, without I/O.
+//! `validation` validates CustomResourceDefinitions, `schema` custom objects. Both are functions over trees, without
+//! I/O.
 
 mod built_in;
 pub mod columns;

@@ -1,12 +1,12 @@
-//! Fields of resources' metadata that are not of their types.
+//! Removal of malformed metadata fields in custom objects.
 
 use kevel_api::schema::{Schema, StructFlags, Type};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{self, Unknown, decode};
 
-/// Drops the fields of an object's metadata that cannot be read, each whole, and those of resources embedded in it, with
-/// an `apiVersion` or `kind` that is no text (upstream: `DropMalformedFields`, `DropInvalidFields`). Metadata of the
-/// object itself that is no object is left; that of an embedded one goes, where the reference leaves it.
+/// Drops the metadata fields of an object that do not decode, each as a whole. Does the same in embedded resources, and
+/// drops their `apiVersion` or `kind` if it is not a string (upstream: DropMalformedFields, DropInvalidFields).
+/// Metadata that is not an object is kept at the root, and dropped in embedded resources, where the reference keeps it.
 pub(crate) fn drop_malformed(object: &mut Value, schema: Schema<'_>) {
     if let Some(map) = object.as_map_mut() {
         drop_in_metadata(map, schema);
@@ -36,7 +36,7 @@ fn drop_below(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
-/// The same in a value that may be an embedded resource.
+/// Drops malformed fields in a value that may be an embedded resource.
 fn drop_in(value: &mut Value, schema: Schema<'_>) {
     let is_resource =
         schema.as_struct().is_some_and(|structure| structure.flags().has(StructFlags::EMBEDDED));

@@ -1,4 +1,4 @@
-//! Rows for custom kinds, out of their definitions.
+//! Resource rows of custom resources, built from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,37 +32,37 @@ use crate::stored::StoredObjects;
 use crate::strategy::CustomResource;
 use kevel_server::verb::Verb;
 
-/// Where custom objects are stored, and how their webhooks are found (`CRDRESTOptionsGetter`).
+/// Storage, caches and webhook access for custom resources (upstream: CRDRESTOptionsGetter).
 #[derive(Clone)]
 pub struct RestOptions {
-    /// `/registry`
+    /// Key prefix of all objects: `/registry`
     pub prefix: String,
-    /// Where objects are stored.
+    /// Storage engine.
     pub engine: Arc<dyn Engine>,
-    /// Where they are read.
+    /// Caches that serve reads.
     pub caches: Arc<Caches>,
-    /// Where the services of webhooks are.
+    /// Resolver of the webhooks' services.
     pub resolve: Resolve,
-    /// What flags say about the resources.
+    /// Flags that concern resources.
     pub registry: RegistryFlags,
-    /// The ways to webhooks.
+    /// Egress of connections to webhooks.
     pub egress: EgressSelector,
-    /// Objects that webhooks have converted.
+    /// Cache of objects that webhooks converted.
     pub converted: Arc<ConvertedObjects>,
-    /// Groups and keys of the built-in servers.
+    /// Groups and key prefixes of the built-in servers.
     pub built_in: BuiltIn,
     /// Whether objects are served and stored in CBOR.
     pub cbor: Cbor,
 }
 
 impl RestOptions {
-    /// The prefix of the keys of a definition's objects.
+    /// Key prefix of a definition's objects.
     fn prefix_of(&self, definition: Definition<'_>) -> String {
         let plural = definition.names().plural();
         keys::resource_prefix(&self.prefix, Origin::Extension, definition.group(), plural)
     }
 
-    /// Whether the keys of a definition's objects would be those of a built-in kind.
+    /// Whether the keys of a definition's objects overlap with those of a built-in kind.
     pub(crate) fn overlaps_built_in(&self, definition: Definition<'_>) -> bool {
         self.built_in.stores(&self.prefix_of(definition))
     }
@@ -74,7 +74,7 @@ impl std::fmt::Debug for RestOptions {
     }
 }
 
-/// In the order in which the reference lists them.
+/// Verbs, in the order of the reference's discovery.
 const VERBS: [Verb; 8] = [
     Verb::Delete,
     Verb::DeleteCollection,
@@ -87,13 +87,13 @@ const VERBS: [Verb; 8] = [
 ];
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
-/// A row for every version that is served; all of them share one storage. Kinds of groups that a built-in server has, and
-/// kinds whose keys are those of a built-in one, have none: their definitions are objects like any other, and no more.
+/// Rows of all served versions, which share one storage. There are none if a built-in server has the group, or if the
+/// keys overlap with those of a built-in kind: then the definition is stored without effect.
 pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
     rows_of(definition, options, Version::is_served)
 }
 
-/// A row of the stored version, served or not, with a storage of its own: for definitions of which no version is served.
+/// Row of the storage version, served or not, with a storage of its own: for definitions without a served version.
 pub(crate) fn stored_row(
     definition: Definition<'_>,
     options: &RestOptions,
@@ -153,7 +153,7 @@ fn rows_of<'d>(
         let strategy = Arc::new(strategy);
         served.push((version, ty, schema, strategy));
     }
-    // Last: what is made before it may fail, and what is there would be gone.
+    // Made last: the steps above may fail, and a new storage replaces the existing one of this prefix.
     let storage = Arc::new(Storage::new(config, options.engine.clone(), &options.caches));
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let row = |(version, ty, schema, strategy): ServedVersion<'_>| Resource {
@@ -186,10 +186,10 @@ fn rows_of<'d>(
     Ok(served.into_iter().map(row).collect())
 }
 
-/// A version, the type of its objects, its schema as text, and its rules.
+/// A version, the type of its objects, its schema as text, and its strategy.
 type ServedVersion<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
 
-/// A schema as text, which takes less room than its tree.
+/// Schema as text, which takes less memory than its tree.
 fn text_of(schema: Option<&Value>) -> Bytes {
     let mut text = Vec::new();
     if let Some(schema) = schema {
@@ -198,7 +198,7 @@ fn text_of(schema: Option<&Value>) -> Bytes {
     text.into()
 }
 
-/// The types of all versions, served or not: objects may still be stored in any of them.
+/// Types of all versions, served or not: objects may still be stored in any of them.
 fn types(definition: Definition<'_>) -> Result<BTreeMap<String, TypeRef>, String> {
     let anything = Value::Map(Map::from_iter([
         ("type", Value::from("object")),
@@ -243,7 +243,7 @@ fn subresources(
     parts
 }
 
-/// What those who use a deprecated version are told.
+/// Warning for clients that use a deprecated version.
 fn deprecation(definition: Definition<'_>, version: Version<'_>) -> Option<String> {
     if !version.is_deprecated() {
         return None;
@@ -253,7 +253,7 @@ fn deprecation(definition: Definition<'_>, version: Version<'_>) -> Option<Strin
     }
     let (group, kind) = (definition.group(), definition.names().kind());
     let warning = format!("{group}/{} {kind} is deprecated", version.name());
-    // The order of versions in discovery: what comes first is newer.
+    // Discovery order: versions that come first are newer.
     let newer = |a: &str, b: &str| compare_versions(group, a, b).is_lt();
     let better = definition
         .versions()

@@ -1,4 +1,4 @@
-//! The scale of custom objects: where their definition says that it stands.
+//! `scale` subresource of custom objects, at the paths that the definition names.
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::Value;
@@ -7,7 +7,7 @@ use kevel_server::scale::{Scale, Selector};
 
 use crate::columns::CustomScaleColumns;
 
-/// Where an object says how many of it are wanted and there: `.spec.replicas`.
+/// JSON paths of the `scale` subresource, such as `.spec.replicas`.
 #[derive(Clone, Debug)]
 pub struct ScalePaths {
     spec: String,
@@ -16,7 +16,7 @@ pub struct ScalePaths {
 }
 
 impl ScalePaths {
-    /// Reads the `scale` of a version's subresources.
+    /// Reads `subresources.scale` of a version.
     pub fn read(scale: &Value) -> Self {
         let text = |field| scale.str_at(&[field]).to_owned();
         ScalePaths {
@@ -26,7 +26,7 @@ impl ScalePaths {
         }
     }
 
-    /// The subresource.
+    /// Scale subresource with these paths.
     pub fn scale(&self) -> Scale {
         let selector = self.selector.as_deref().filter(|path| !path.is_empty());
         Scale {
@@ -38,12 +38,12 @@ impl ScalePaths {
         }
     }
 
-    /// What is wrong with how many are wanted.
+    /// Error of `specReplicasPath` in an object.
     pub fn check_spec(&self, object: &Value) -> Option<FieldError> {
         check_count(object, &self.spec)
     }
 
-    /// What is wrong with how many are there, and with which ones are counted.
+    /// Errors of `statusReplicasPath` and `labelSelectorPath` in an object.
     pub fn check_status(&self, object: &Value) -> Vec<FieldError> {
         let mut errors: Vec<FieldError> = check_count(object, &self.status).into_iter().collect();
         if let Some(path) = &self.selector {
@@ -82,7 +82,7 @@ fn owned(path: &str) -> Vec<String> {
     steps(path).map(str::to_owned).collect()
 }
 
-/// What stands at a path, or why nothing can stand there.
+/// Value at a path; an error if a step leads through a value that is not an object.
 fn find<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
     let mut value = object;
     let mut gone = String::new();

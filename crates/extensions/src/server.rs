@@ -1,4 +1,5 @@
-//! The API extensions server: definitions, the objects that they define, and what looks after both.
+//! API extensions server: CustomResourceDefinitions, custom resources, and their controllers (upstream:
+//! CustomResourceDefinitions).
 
 use std::sync::Arc;
 
@@ -15,19 +16,19 @@ use crate::definitions::{self, DefinitionForm};
 use crate::rows::RestOptions;
 use crate::terminating::Terminating;
 
-/// The rows of the server.
+/// Resources of the server.
 #[derive(Debug)]
 pub struct Extensions {
-    /// The row of definitions.
+    /// Resource row of CustomResourceDefinitions.
     pub definitions: Arc<Resources>,
-    /// The rows of custom kinds, as many as there are definitions.
+    /// Resource rows of custom resources, which follow the definitions.
     pub custom: Arc<Resources>,
     terminating: Arc<Terminating>,
     options: RestOptions,
 }
 
 impl Extensions {
-    /// A server whose definitions are stored in this form.
+    /// Makes a server that stores definitions in this form.
     pub fn new(options: RestOptions, form: DefinitionForm) -> Self {
         let definitions = Resources::default();
         definitions.install(definitions::row(&options, form));
@@ -39,7 +40,7 @@ impl Extensions {
         }
     }
 
-    /// The server of custom objects, the last of the chain.
+    /// Server of custom resources, the last in the delegation chain.
     pub fn custom_resources(&self, endpoints: Arc<Endpoints>) -> Delegate {
         Delegate {
             name: "custom resources",
@@ -51,12 +52,12 @@ impl Extensions {
         }
     }
 
-    /// What admits custom objects, besides what admits all others.
+    /// Admission plug-in for custom objects, besides the general ones.
     pub fn admission(&self) -> Arc<dyn Plugin> {
         self.terminating.clone()
     }
 
-    /// What looks after definitions, under the name of its own client.
+    /// Controllers of definitions, which write with this client.
     pub fn controllers(&self, client: Client) -> Result<Controllers, String> {
         let row: Option<Arc<Resource>> = {
             let rows = self.definitions.current();

@@ -16,16 +16,16 @@ use kevel_server::type_ref::TypeRef;
 use crate::conversion::Versions;
 use crate::malformed::drop_malformed;
 
-/// Custom objects as they are kept.
+/// Stored form of the objects of a custom resource.
 #[derive(Debug)]
 pub struct StoredObjects {
-    /// The kind, in the version that is stored.
+    /// Kind, in the storage version.
     pub kind: GroupVersionKind,
-    /// The type of that version.
+    /// Type of the storage version.
     pub ty: TypeRef,
-    /// All versions, and how one becomes another.
+    /// All versions, and the conversion between them.
     pub versions: Arc<Versions>,
-    /// Whether objects are written in CBOR. Either form is understood when read, so that it can be switched on and off again.
+    /// Whether objects are written in CBOR. Both forms can be read, so that the feature can be switched on and off.
     pub cbor: Cbor,
 }
 
@@ -42,8 +42,8 @@ impl StoredForm for StoredObjects {
         out.into()
     }
 
-    /// An object as the definition wants it now, whatever it wanted when the object was written, in the version in which
-    /// it was written and with the defaults of that.
+    /// Decodes a stored object: pruned by the current schema of the version in which it was written, with that
+    /// version's defaults.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let json;
         let stored = match is_cbor(stored) {
@@ -60,7 +60,7 @@ impl StoredForm for StoredObjects {
         let mut object = read(stored, schema).map_err(|error| error.to_string())?;
         default::drop_nulls(&mut object, schema);
         default::apply(&mut object, schema);
-        // Objects from before generations were counted.
+        // Objects stored before generations were counted.
         object.make_map(&["metadata"]).entry_or_insert_with("generation", || Value::Int(1));
         let current = self.kind.group_version();
         let is_known = known.is_some() && version.group == current.group;
@@ -77,13 +77,12 @@ impl StoredForm for StoredObjects {
     }
 }
 
-/// Whether an object is kept as CBOR, which begins with a tag that no JSON begins with.
+/// Whether stored bytes are CBOR, which begins with a tag that cannot begin JSON.
 fn is_cbor(stored: &[u8]) -> bool {
     stored.starts_with(cbor::SELF_DESCRIBED)
 }
 
-/// The tree of a stored object. Metadata that is not of its type does not keep the rest from being read: it was not checked
-/// in every version of the reference.
+/// Tree of a stored object. Malformed metadata is dropped, because not every version of the reference validated it.
 fn read(stored: &[u8], schema: Schema<'_>) -> Result<Value, json::Error> {
     let decode = |text: &[u8]| json::decode(text, schema, json::Unknown::Ignore);
     match decode(stored) {
@@ -121,7 +120,7 @@ mod tests {
         StoredObjects { kind, ty, versions, cbor: Cbor(false) }
     }
 
-    /// A golden object as one of a custom kind, which has it whole and embedded, and beside it what JSON can say.
+    /// Custom object around a golden object, whole and embedded, with further values that JSON can have.
     fn custom(golden: &str) -> String {
         format!(
             r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"a","labels":{{}},"generation":1}},

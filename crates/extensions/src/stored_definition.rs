@@ -1,5 +1,5 @@
-//! How definitions stand in etcd: as JSON in the version `v1beta1`, which is smaller, as what all
-//! versions of a kind have in common stands there once.
+//! Stored form of CustomResourceDefinitions in etcd: JSON in `v1beta1`, which is smaller, because the parts that all
+//! versions share are stored once.
 
 use bytes::Bytes;
 use kevel_api::default;
@@ -12,7 +12,7 @@ use crate::definition::GROUP;
 
 const OLD: &str = "v1beta1";
 
-/// What versions may have in common: what it is called in a version, and what in the definition.
+/// Parts that versions may share: the field in a version, and the field in the spec.
 const SHARED: [(&str, &str); 4] = [
     ("subresources", "subresources"),
     ("schema", "validation"),
@@ -20,10 +20,10 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// Definitions as they stand in etcd.
+/// Definitions as the reference stores them in etcd.
 #[derive(Debug)]
 pub struct StoredDefinitions {
-    /// The type of definitions in `v1`.
+    /// Schema of CustomResourceDefinition in `v1`.
     pub schema: Schema<'static>,
 }
 
@@ -35,7 +35,7 @@ impl StoredForm for StoredDefinitions {
     fn encode(&self, definition: &Value) -> Bytes {
         let mut text = Vec::with_capacity(4096);
         json::encode(definition, self.schema, &mut text);
-        // A tree of what is written, with the zeros that trees of built-in types leave out.
+        // The generic tree has the zero values that trees of built-in types leave out.
         if let Ok(read) = json::decode_any(&text, json::Unknown::Ignore) {
             let old = to_v1beta1(read.value);
             text.clear();
@@ -157,7 +157,7 @@ fn from_v1beta1(mut definition: Value) -> Value {
     definition
 }
 
-/// The path of a column is written in other letters.
+/// Renames the JSON path of columns, which is `JSONPath` in v1beta1.
 fn rename_columns(versions: &mut Value, from: &str, to: &str) {
     for version in versions.as_list_mut().into_iter().flatten() {
         let columns = version.at_mut(&["additionalPrinterColumns"]).and_then(Value::as_list_mut);

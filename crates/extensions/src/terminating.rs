@@ -1,4 +1,4 @@
-//! Definitions that are being deleted: their kinds take no new objects.
+//! Refusal of new custom objects while their definition is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_server::type_ref::TypeRef;
 
-/// Refuses new objects of kinds whose definition is being deleted.
+/// Admission plug-in that refuses new objects of terminating definitions (upstream: part of crdHandler).
 #[derive(Debug, Default)]
 pub struct Terminating(ArcSwap<BTreeSet<String>>);
 
 impl Terminating {
-    /// Notes whether the definition of this name is being deleted.
+    /// Records whether a definition is being deleted.
     pub fn note(&self, definition: &str, is_terminating: bool) {
         if self.0.load().contains(definition) == is_terminating {
             return;

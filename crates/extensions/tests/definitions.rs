@@ -1,4 +1,4 @@
-//! What custom resource definitions must be like, in the words of the reference.
+//! Tests of the validation of CustomResourceDefinitions, with the messages of the reference.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,8 +10,8 @@ use kevel_extensions::validation::{
     non_structural, validate_create, validate_status_update, validate_update,
 };
 
-/// Definitions with one version whose only property `x` has a schema, and what is said of it; `@`
-/// stands for the path to that schema.
+/// Checks definitions with one version whose only property `x` has a schema, and the errors; `@` stands for the path to
+/// that schema.
 fn check_schemas(cases: &[(&str, &[&str])]) {
     for (schema, expected) in cases {
         let whole = format!(r#"{{"type": "object", "properties": {{"x": {schema}}}}}"#);
@@ -97,7 +97,7 @@ fn versions() {
                 "spec.subresources.scale.statusReplicasPath: Required value",
             ],
         ),
-        // What only one of several versions has is said of that one.
+        // A part that only one of several versions has is reported for that version.
         (
             format!(
                 r#"{{"name": "v1", "storage": true, {schema}}},
@@ -263,7 +263,7 @@ fn rules() {
             "spec.validation.openAPIV3Schema.properties[x].x-kubernetes-validations[2].fieldPath: Invalid value: \".y\": must be a valid path",
         ],
     );
-    // Elements before and after a change belong together only if something tells them apart.
+    // Old and new elements can be correlated only in lists of type map.
     check(
         r#"{"type": "array", "maxItems": 2, "items": {"type": "integer",
             "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}"#,
@@ -347,7 +347,7 @@ fn groups_of_the_community() {
             "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111"
         ]
     );
-    // What was so before may stay so.
+    // A violation in the old definition may stay.
     assert!(validate_update(&new, &new).is_empty());
     let approved = Map::from_iter([("api-approved.kubernetes.io", Value::from("https://a.b/c"))]);
     let metadata = new.as_map_mut().unwrap().get_mut("metadata").unwrap();
@@ -364,7 +364,7 @@ fn updates() {
     ));
     let group = r#"spec.group: Invalid value: "example.org": field is immutable"#;
     assert_eq!(printed(&validate_update(&new, &old)), [group]);
-    // Once objects are served, they stay what and where they are.
+    // Once the definition is established, names and scope are immutable.
     let mut established = old.clone();
     let condition =
         Map::from_iter([("type", Value::from("Established")), ("status", "True".into())]);
@@ -382,7 +382,7 @@ fn updates() {
     assert!(validate_status_update(&new, &old).is_empty());
 }
 
-/// A definition may go on breaking a rule that came later than it.
+/// A definition may keep violating a rule that was introduced after it.
 #[test]
 fn rules_for_new_definitions_only() {
     for schema in [

@@ -1,4 +1,4 @@
-//! Schemas and objects that are made to cost time, stack or memory.
+//! Tests of limits: schemas and objects made to cost time, stack or memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_extensions::schema::{MAX_ERRORS, REQUEST_BUDGET};
 use kevel_extensions::validation::{validate_create, validate_update};
 
-/// Generous, for busy machines: what is not bounded takes hours.
+/// Longest duration, generous for busy machines: unbounded work would take hours.
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
@@ -38,7 +38,7 @@ fn schemas_nest_as_deep_as_json_does() {
     assert!(validate_update(&definition, &definition).is_empty());
     let object = json(&format!("{}\"xx\"{}", "{\"a\":".repeat(depth), "}".repeat(depth)));
     let errors = validator(&schema).validate(&Path::NONE, &object, Some(&object));
-    // The same value as before.
+    // Unchanged values pass.
     assert!(errors.is_empty());
     let errors = validator(&schema).validate(&Path::NONE, &object, None);
     assert_eq!(errors.len(), 1);
@@ -65,7 +65,7 @@ fn patterns_are_bounded_in_size() {
     let schema = format!(r#"{{"type": "object", "properties": {{{}}}}}"#, properties.join(","));
     let errors = timed("reading", || validate_create(&definition_of(&schema)));
     assert!(errors.is_empty(), "{errors:?}");
-    // Each is compiled when it is first needed: to a thousand instructions, as in the reference.
+    // Patterns are compiled on first use: to a thousand instructions, as in the reference.
     let values: Vec<String> =
         (0..200).map(|i| format!(r#""p{i}": "{}""#, "x".repeat(999))).collect();
     let object = json(&format!("{{{}}}", values.join(",")));
@@ -114,7 +114,7 @@ fn alternatives_are_bounded() {
 
 #[test]
 fn definitions_of_any_size() {
-    // Names that are looked up must not be searched for.
+    // Versions must be looked up by name in constant time.
     let versions: Vec<String> = (0..20_000)
         .map(|i| format!(r#"{{"name": "v{i}", "served": true, "storage": {}}}"#, i == 0))
         .collect();
@@ -123,7 +123,7 @@ fn definitions_of_any_size() {
     assert!(!errors.is_empty());
     timed("versions", || validate_update(&definition_of_versions, &definition_of_versions));
 
-    // Nothing that is shown may grow out of proportion.
+    // Printed values must stay small.
     let properties: Vec<String> = (0..50_000).map(|i| format!(r#""{i}":{{}}"#)).collect();
     let schema = |kind: &str| {
         let properties = properties.join(",");
@@ -151,7 +151,7 @@ fn definitions_of_any_size() {
     assert!(!errors.is_empty() && text(&errors) < 64 << 20, "{}", text(&errors));
 }
 
-/// Each default is checked by its own part of the schema, whose rules are compiled once.
+/// Each default is validated by its own part of the schema, whose rules are compiled once.
 #[test]
 fn defaults_around_defaults() {
     let depth = 200;

@@ -1,4 +1,4 @@
-//! What schemas say against objects, in the words of the reference.
+//! Tests of the validation of custom objects, with the messages of the reference.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use common::{json, printed, validator};
 use kevel_api::field_error::{FieldErrorKind, Path};
 use kevel_extensions::schema::{REQUEST_BUDGET, blocks_rules};
 
-/// Checks new objects whose only field `x` has a schema: the value, and what is said of it.
+/// Validates new objects whose only field `x` has a schema: pairs of value and errors.
 fn check(schema: &str, cases: &[(&str, &[&str])]) {
     let validator = validator(&format!(r#"{{"type": "object", "properties": {{"x": {schema}}}}}"#));
     for (value, expected) in cases {
@@ -114,7 +114,7 @@ fn strings() {
         r#"{"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^[a-z]+$"}"#,
         &[
             ("\"ab\"", &[]),
-            // Characters are counted, although bytes are spoken of.
+            // The limit counts characters, although the message says bytes.
             ("\"ééé\"", &["x: Invalid value: \"ééé\": x in body should match '^[a-z]+$'"]),
             ("\"abcd\"", &["x: Too long: may not be more than 3 bytes"]),
             ("\"a\"", &["x: Invalid value: \"a\": x in body should be at least 2 chars long"]),
@@ -204,7 +204,7 @@ fn combinations() {
             ),
         ],
     );
-    // Of the alternatives, the one that fits best is told of.
+    // Of several failing alternatives, the best match is reported.
     check(
         r#"{"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "integer"}}}},
             "anyOf": [{"required": ["z"]}, {"properties": {"a": {"properties": {"b": {"minimum": 3}}}}}]}"#,
@@ -261,7 +261,7 @@ fn objects_inside_objects() {
     );
 }
 
-/// What was wrong before and did not change is not complained about.
+/// Ratcheting: unchanged invalid values are not reported.
 #[test]
 fn updates() {
     let validator = validator(
@@ -282,7 +282,7 @@ fn updates() {
             r#"{"a": 2}"#,
             vec!["a: Invalid value: 2: a in body should be greater than or equal to 5"],
         ),
-        // Elements of a list belong together only if something tells them apart.
+        // Elements of a list can be correlated only in lists of type map.
         (r#"{"list": [1]}"#, r#"{"list": [1]}"#, vec![]),
         (
             r#"{"list": [1]}"#,
@@ -296,7 +296,7 @@ fn updates() {
         ),
         (r#"{"set": ["a", "a"]}"#, r#"{"set": ["a", "a", "b", "b"]}"#, vec![]),
         (r#"{"set": ["a"]}"#, r#"{"set": ["a", "a"]}"#, vec![r#"set[1]: Duplicate value: "a""#]),
-        // The kind is what the server made of it.
+        // The kind is not ratcheted.
         (
             r#"{"kind": "Foo", "a": 6}"#,
             r#"{"kind": "Foo", "a": 7}"#,
@@ -362,7 +362,7 @@ fn rules() {
                 "list[2]: Invalid value: 20: failed rule: 10 / self > 1",
             ],
         ),
-        // What did not change is not judged again; a rule about changes always is.
+        // Unchanged values are not validated again, except by transition rules.
         (r#""a": 1, "list": [20]"#, r#""a": 1, "list": [20]"#, vec![]),
         (
             r#""a": 1, "map": [{"k": "a", "v": 1}]"#,
@@ -406,7 +406,7 @@ fn rules_are_not_asked_about_objects_of_a_wrong_shape() {
     assert!(blocks_rules(&errors).is_none());
 }
 
-/// `items` of a schema that is none of a list: expressions have no type for them.
+/// Tests `items` of a schema whose type is not array: CEL has no type for them.
 #[test]
 fn rules_of_items_below_an_object_cannot_be_compiled() {
     let item = r#"{"type": "object", "properties": {"n": {"type": "integer"}},
@@ -422,7 +422,7 @@ fn rules_of_items_below_an_object_cannot_be_compiled() {
             format!(r#"{{"type": "string", "items": {item}}}"#),
             vec![format!("x[0]: Invalid value: \"object\": {why}")],
         ),
-        // Of a list they can, and what did not change is not judged.
+        // In an array they compile, and unchanged values are not validated.
         (format!(r#"{{"type": "array", "items": {item}}}"#), vec![]),
     ] {
         let schema = format!(r#"{{"type": "object", "properties": {{"x": {schema}}}}}"#);

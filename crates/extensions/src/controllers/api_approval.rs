@@ -1,11 +1,12 @@
-//! Says of definitions in the project's own groups whether they are approved.
+//! Condition KubernetesAPIApprovalPolicyConformant of definitions in protected groups (upstream:
+//! KubernetesAPIApprovalPolicyConformantConditionController).
 
 use kevel_api::value::Value;
 
 use super::Context;
 use crate::definition::{Condition, Definition, condition, set_condition};
 
-/// Where the approval is, or why there is none.
+/// Annotation with the URL of the approval, or with the reason why there is none.
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
@@ -24,7 +25,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     context.update_status(&value).await.map(drop)
 }
 
-/// Whether a group belongs to the project.
+/// Whether a group belongs to the Kubernetes project.
 pub(super) fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].into_iter().any(|domain| {
         group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

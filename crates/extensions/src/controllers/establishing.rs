@@ -1,4 +1,5 @@
-//! Says of definitions whose names are accepted that they are served, which they are by then.
+//! Condition Established of definitions whose names are accepted; their rows are served by then (upstream:
+//! EstablishingController).
 
 use kevel_api::value::Value;
 use kevel_codec::base64;

@@ -1,4 +1,5 @@
-//! Deletes the objects of definitions that are being deleted, and lets go of those.
+//! Deletion of the objects of definitions that are being deleted, then of the cleanup finalizer (upstream:
+//! CRDFinalizer).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,12 @@ use crate::definition::{
 };
 use crate::rows::stored_row;
 
-/// How long objects have to go, and how often that is looked at.
+/// Longest wait for the objects to be gone, and the interval of checks.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_secs(5);
-/// Number of objects that are deleted at a time, so that the store can write their ends together.
+/// Number of concurrent deletions, so that the store can batch their writes.
 const TOGETHER: usize = 64;
-/// The first looks come sooner: most objects go at once.
+/// Interval of the first checks: most objects are gone at once.
 const FIRST_POLL: Duration = Duration::from_millis(20);
 
 const IN_PROGRESS: Condition<'static> = Condition::new(
@@ -78,7 +79,8 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     context.update_status(&value).await.map(drop)
 }
 
-/// Deletes all objects of a kind and waits until they are gone. The error has a reason.
+/// Deletes all objects of a definition and waits until they are gone. The error has the reason and message of the
+/// condition.
 async fn delete_objects(
     context: &Context,
     definition: Definition<'_>,
@@ -92,7 +94,7 @@ async fn delete_objects(
     if let Some(row) = served {
         return delete_objects_of(&row).await;
     }
-    // Objects of which no version is served are there all the same: another definition would show them.
+    // Objects exist even if no version is served: another definition would make them visible.
     let row = stored_row(definition, &context.options).map_err(failed)?;
     let Some(row) = row.map(Arc::new) else { return Ok(()) };
     let deleted = delete_objects_of(&row).await;
@@ -131,8 +133,8 @@ async fn delete_objects_of(row: &Arc<Resource>) -> Result<(), (&'static str, Str
     }
 }
 
-/// Deletes objects in the storage itself, as in the reference: a definition goes whatever a webhook of its kind would say,
-/// and no path is asked for that might lead to another kind.
+/// Deletes objects directly in the storage, as in the reference: admission webhooks cannot keep a definition, and no
+/// path is involved that another definition might serve.
 async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusError> {
     let mut running = JoinSet::new();
     for key in keys {
@@ -148,7 +150,7 @@ async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusErro
     errors.filter(|error| error.reason() != reason::NOT_FOUND).collect()
 }
 
-/// The keys of a kind's objects.
+/// Keys of a definition's objects.
 async fn keys(row: &Resource) -> Result<Vec<String>, String> {
     let storage = row.storage.as_ref().ok_or("objects are not stored")?;
     let snapshot = storage.cache.snapshot(At::Consistent).await.map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! What controllers need to know of all definitions, so that none of them is read for another's sake.
+//! Index of all definitions, so that controllers do not decode one definition for the sake of another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 
 use crate::definition::{Definition, Names};
 
-/// Definitions by name, as far as they matter to each other.
+/// Definitions by name, with the fields that matter to other definitions.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<BTreeMap<String, Entry>>);
 
@@ -16,9 +16,9 @@ struct Entry {
     group: String,
     wanted: Option<Value>,
     accepted: Option<Value>,
-    /// The generation whose schemas have been looked at. Definitions from before generations were counted have none.
+    /// Generation whose schemas have been checked. Definitions stored before generations were counted have none.
     checked: Option<i64>,
-    /// What has been seen later is not forgotten for what is heard late.
+    /// Resource version: an older event does not replace newer state.
     revision: u64,
 }
 
@@ -27,7 +27,7 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a definition says.
+    /// Records a definition.
     pub fn note(&self, definition: Definition<'_>) {
         let revision = definition.0.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or(0);
         let mut known = self.lock();
@@ -46,25 +46,25 @@ impl Known {
         known.insert(definition.name().to_owned(), entry);
     }
 
-    /// Forgets a definition.
+    /// Removes a definition.
     pub fn forget(&self, name: &str) {
         self.lock().remove(name);
     }
 
-    /// Whether a generation's schemas have not been looked at.
+    /// Whether the schemas of the definition's generation have not been checked.
     pub fn is_unchecked(&self, definition: Definition<'_>) -> bool {
         let known = self.lock();
         known.get(definition.name()).and_then(|entry| entry.checked) != Some(generation(definition))
     }
 
-    /// Notes that a generation's schemas have been looked at, and that its status says what was found.
+    /// Records that the schemas of the definition's generation are checked, and that its status has the result.
     pub fn note_checked(&self, definition: Definition<'_>) {
         if let Some(entry) = self.lock().get_mut(definition.name()) {
             entry.checked = Some(generation(definition));
         }
     }
 
-    /// The definitions of a group that do not have the names that they want, but for one.
+    /// Other definitions of a group whose accepted names differ from the wanted names.
     pub fn waiting(&self, group: &str, but: &str) -> Vec<String> {
         let known = self.lock();
         let waiting = known.iter().filter(|(name, entry)| {
@@ -73,7 +73,7 @@ impl Known {
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Shows the names that the definitions of a group have.
+    /// Calls `show` with the accepted names of each definition of a group.
     pub fn for_each_accepted(&self, group: &str, mut show: impl FnMut(Names<'_>)) {
         for entry in self.lock().values().filter(|entry| entry.group == group) {
             show(Names::new(entry.accepted.as_ref()));

@@ -1,4 +1,4 @@
-//! What looks after definitions: one informer, and a queue for each that has something to do.
+//! Controllers of CustomResourceDefinitions: one informer, and a work queue for each controller.
 
 mod api_approval;
 mod establishing;
@@ -26,19 +26,19 @@ use crate::definition::{Definition, GROUP, PLURAL, condition};
 use crate::rows::RestOptions;
 use crate::terminating::Terminating;
 
-/// How long the informer waits before it begins anew.
+/// Delay before the informer lists again after an error.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The controllers of definitions.
+/// Controllers of CustomResourceDefinitions.
 #[derive(Debug)]
 pub struct Controllers {
     context: Arc<Context>,
     serving: Serving,
-    /// Whether all definitions that were there at the start are served.
+    /// True once all definitions that existed at the start are served.
     synced: signal::Sender<bool>,
 }
 
-/// What controllers share.
+/// State that the controllers share.
 #[derive(Debug)]
 struct Context {
     definitions: Arc<Storage>,
@@ -80,12 +80,12 @@ impl Controllers {
         Ok(Controllers { context: Arc::new(context), serving, synced })
     }
 
-    /// Whether all definitions that were there at the start are served.
+    /// True once all definitions that existed at the start are served.
     pub fn synced(&self) -> signal::Receiver<bool> {
         self.synced.subscribe()
     }
 
-    /// Looks after definitions until the server stops.
+    /// Runs the controllers until the server stops.
     pub async fn run(self) {
         let Controllers { context, serving, synced } = self;
         macro_rules! work {
@@ -108,7 +108,7 @@ impl Controllers {
     }
 }
 
-/// Hears of definitions: serves what they define, then lets the controllers know.
+/// Informer of definitions: updates the served rows, then the controllers' queues.
 async fn inform(context: &Context, mut serving: Serving, synced: signal::Sender<bool>) {
     let cache = &context.definitions.cache;
     loop {
@@ -149,13 +149,13 @@ async fn inform(context: &Context, mut serving: Serving, synced: signal::Sender<
 fn hear(context: &Context, serving: &mut Serving, definition: &Value) {
     let definition = Definition(definition);
     let name = definition.name();
-    // Served before anybody is told that it is.
+    // Serve first, so that the condition Established is true when it is written.
     serving.serve(definition);
     context.known.note(definition);
     if definition.names() != definition.accepted_names() {
         context.naming.add(name);
     }
-    // Names come first: everything else follows when they are heard of.
+    // Names come first: accepting them causes an event that continues with the other controllers.
     if definition.condition(condition::NAMES_ACCEPTED).is_none() {
         return;
     }
@@ -187,13 +187,12 @@ impl Context {
         .ok()
     }
 
-    /// A definition as the cache has it.
+    /// Definition from the cache.
     fn find(&self, name: &str) -> Option<Value> {
         self.read(self.definitions.cache.latest().get(name)?)
     }
 
-    /// Writes the status of a definition. `None` where somebody else came first: what they have
-    /// written will be heard of.
+    /// Updates the status of a definition. `None` on NotFound and Conflict: the watch event of the other write follows.
     async fn update_status(&self, definition: &Value) -> Result<Option<Value>, String> {
         let name = Definition(definition).name();
         let path = format!("/apis/{GROUP}/v1/{PLURAL}/{name}/status");

@@ -1,4 +1,5 @@
-//! Gives definitions the names that they want, unless another of the same group has them.
+//! Accepted names of definitions, and the condition NamesAccepted: no two definitions of a group share a name
+//! (upstream: NamingConditionController).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::definition::{Condition, Definition, Names, condition, set_condition};
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else {
-        // Its names are free now.
+        // The deleted definition's names are free now.
         requeue_others(context, name);
         return Ok(());
     };
@@ -33,20 +34,20 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
         set_condition(&mut value, &established, context.now());
     }
     if let Some(written) = context.update_status(&value).await? {
-        // Before it is heard of: the next one must not be given the same names.
+        // Before the watch event: the next definition must not get the same names.
         context.known.note(Definition(&written));
         requeue_others(context, name);
     }
     Ok(())
 }
 
-/// What a definition lets go, others of its group may be waiting for.
+/// Queues the definitions of the group that wait for names, because this one may have released some.
 fn requeue_others(context: &Context, name: &str) {
     let group = name.split_once('.').map_or("", |(_, group)| group);
     context.known.waiting(group, name).iter().for_each(|other| context.naming.add(other));
 }
 
-/// The names that are taken in a group.
+/// Names that are taken in a group.
 #[derive(Debug, Default)]
 struct Taken {
     resources: BTreeSet<String>,
@@ -67,7 +68,7 @@ impl Taken {
     }
 }
 
-/// The names that a definition gets, and whether they are all that it wants.
+/// Accepted names of a definition, and its condition NamesAccepted.
 fn decide<'c>(definition: Definition<'_>, taken: &Taken) -> (Map, Condition<'c>) {
     let (wanted, has) = (definition.names(), definition.accepted_names());
     let none = Map::new();
@@ -117,7 +118,8 @@ fn decide<'c>(definition: Definition<'_>, taken: &Taken) -> (Map, Condition<'c>)
     (names, condition)
 }
 
-/// A definition whose names are accepted is about to be served; one that is served stays so.
+/// Condition Established that follows from accepted names: False with the reason Installing until the definition is
+/// served; once True, it stays.
 fn established<'c>(definition: Definition<'_>, accepted: &Condition<'_>) -> Option<Condition<'c>> {
     const INSTALLING: Condition<'static> = Condition::new(
         condition::ESTABLISHED,

@@ -1,4 +1,5 @@
-//! Says what is wrong with the schemas of definitions from before schemas had to be structural.
+//! Condition NonStructuralSchema, for definitions created before schemas had to be structural (upstream:
+//! nonstructuralschema.ConditionController).
 
 use kevel_api::field_error::aggregate;
 
@@ -32,7 +33,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
             set_condition(&mut value, &violated, context.now());
         }
     }
-    // A definition that was changed meanwhile is heard of again, and looked at again.
+    // A definition that changed meanwhile causes another event, and is checked again.
     if let Some(written) = context.update_status(&value).await? {
         context.known.note_checked(Definition(&written));
     }

@@ -1,4 +1,4 @@
-//! Definitions that are served: their rows follow what they say.
+//! Rows of custom resources, kept up to date with their definitions.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -15,25 +15,25 @@ use crate::definition::{Definition, condition};
 use crate::rows::{RestOptions, rows};
 use crate::terminating::Terminating;
 
-/// The rows of custom kinds, and which definitions they are of.
+/// Rows of custom resources, and the definitions that they come from.
 #[derive(Debug)]
 pub(super) struct Serving {
     custom: Arc<Resources>,
     terminating: Arc<Terminating>,
     options: RestOptions,
-    /// By the definition's name.
+    /// Served definitions, by name.
     served: BTreeMap<String, ServedDefinition>,
 }
 
-/// What rows depend on.
+/// Facts that rows depend on; equal facts mean equal rows.
 #[derive(Debug, PartialEq)]
 struct ServedDefinition {
     uid: String,
-    /// A hash of the spec and the accepted names.
+    /// Hash of the spec and the accepted names.
     content: u64,
     group: String,
     plural: String,
-    /// A hash of the conversion webhook's CA bundle.
+    /// Hash of the conversion webhook's CA bundle.
     ca_bundle: u64,
 }
 
@@ -68,7 +68,7 @@ impl Serving {
         Serving { custom, terminating, options, served: BTreeMap::new() }
     }
 
-    /// Serves what a definition says, if it may be served.
+    /// Installs or replaces the rows of a definition, if it may be served.
     pub fn serve(&mut self, definition: Definition<'_>) {
         let name = definition.name();
         self.terminating.note(name, definition.is(condition::TERMINATING));
@@ -103,7 +103,7 @@ impl Serving {
         }
     }
 
-    /// Ends what a definition is served by.
+    /// Removes the rows of a definition.
     pub fn remove(&mut self, name: &str) {
         self.terminating.note(name, false);
         let Some(served) = self.served.remove(name) else { return };
@@ -118,7 +118,7 @@ impl Serving {
         }
     }
 
-    /// Ends what was served by definitions that are no longer there.
+    /// Removes the rows of definitions that no longer exist.
     pub fn retain(&mut self, there: &[Value]) {
         let is_there = |name: &str| there.iter().any(|value| Definition(value).name() == name);
         let gone: Vec<String> =

@@ -10,16 +10,16 @@ use kevel_server::metadata::{check_annotations, check_labels};
 /// Reason to refuse a converted object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is of another version or kind than was asked for.
+    /// Its version or kind is not the requested one.
     Kind(String),
-    /// It is another object than was sent.
+    /// Its name, namespace or UID is not that of the object sent.
     Identity(String),
-    /// Its labels or annotations are none.
+    /// Its labels or annotations are invalid.
     Metadata(String),
 }
 
 impl Refusal {
-    /// The refusal of an object among several, or of one that was sent alone, which the reference says in other words.
+    /// Message for one of several objects, or for an object that was sent alone, which the reference words differently.
     pub fn at(self, index: Option<usize>) -> String {
         match (self, index) {
             (Refusal::Kind(why), None) => format!("object at index 0: {why}"),
@@ -35,8 +35,8 @@ impl Refusal {
     }
 }
 
-/// Whether a converted object is what the original has become; its metadata is the original's, but for labels and
-/// annotations, which must be valid where they are not the original's.
+/// Checks that a converted object is still the original. Takes all metadata from the original except labels and
+/// annotations, which must be valid where they changed.
 pub(super) fn accept(
     original: &Value,
     converted: &mut Value,

@@ -1,4 +1,4 @@
-//! How the versions of a custom kind are made of each other.
+//! Conversion between the versions of a custom resource (upstream: conversion.CRConverter).
 
 mod accept;
 mod webhook;
@@ -17,16 +17,17 @@ use kevel_server::type_ref::TypeRef;
 
 pub use webhook::{Resolve, Webhook, ca_bundle};
 
-/// The versions of a custom kind.
+/// Versions of a custom resource, with their types.
 #[derive(Debug)]
 pub struct Versions {
     types: BTreeMap<String, TypeRef>,
-    /// The webhook that converts, and what it has converted, if versions differ by more than their names.
+    /// Conversion webhook and its cache of converted objects; `None` for `strategy: None`, which changes `apiVersion`
+    /// alone.
     webhook: Option<(Webhook, ConvertedView)>,
 }
 
 impl Versions {
-    /// Versions with their types; without a webhook they differ by name alone.
+    /// Takes the types by version name; without a webhook, conversion changes `apiVersion` alone.
     pub fn new(
         types: BTreeMap<String, TypeRef>,
         webhook: Option<Webhook>,
@@ -36,15 +37,16 @@ impl Versions {
         Versions { types, webhook }
     }
 
-    /// Drops what an object of a version does not have. The defaults of the version are for what clients send in it: what
-    /// is stored has those of the version that it is stored in.
+    /// Prunes an object to the schema of a version. No defaults are applied: those of a version are for requests in it,
+    /// and stored objects have the defaults of their stored version.
     fn prune(&self, object: &mut Value, to: &GroupVersion) {
         let Some(ty) = self.types.get(to.version.as_str()) else { return };
         prune::prune(object, ty.schema());
         default::drop_nulls(object, ty.schema());
     }
 
-    /// An object that a webhook has made, as one of a version: its metadata is read, too, and that of embedded resources.
+    /// Decodes an object that a webhook converted as one of a version, with its metadata and that of embedded
+    /// resources.
     fn coerce(&self, object: Value, to: &GroupVersion) -> Result<Value, StatusError> {
         let Some(ty) = self.types.get(to.version.as_str()) else { return Ok(object) };
         let mut text = Vec::with_capacity(2048);

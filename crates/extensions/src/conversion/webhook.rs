@@ -1,4 +1,4 @@
-//! Conversion by somebody else: a `ConversionReview` goes there and comes back.
+//! Conversion by webhook: `ConversionReview` requests and responses.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +12,20 @@ use kevel_server::webhook::{Client, Endpoint, MAX_ANSWER, REQUEST_TIMEOUT, succe
 use super::accept::accept;
 use crate::definition::Definition;
 
-/// Where a service is: the authority of its URL (`10.0.0.7:443`), by namespace, name and port.
+/// Resolves a service to host and port (`10.0.0.7:443`), by namespace, name and port (upstream: ServiceResolver).
 pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send + Sync>;
 
-/// The versions of reviews that can be spoken.
+/// Supported versions of ConversionReview.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Field of `clientConfig`.
 const CA_BUNDLE: &[&str] = &["caBundle"];
 
-/// Limit on the length of a webhook's answer, in multiples of the request, where that is more than `MAX_ANSWER`:
-/// the largest object is sent alone, and other versions of it may say things at greater length.
+/// Limit on the length of a webhook's answer, in multiples of the request, if that is more than `MAX_ANSWER`: the
+/// largest object is sent alone, and may be longer in other versions.
 const MAX_GROWTH: usize = 8;
 
-/// Who converts the objects of a kind.
+/// Conversion webhook of a definition.
 pub struct Webhook {
     reviews: Option<&'static str>,
     config: Config,
@@ -44,7 +44,7 @@ enum Config {
     Service(Box<Service>),
 }
 
-/// A webhook that is a service of the cluster, which may move.
+/// Webhook behind a service, whose address may change.
 #[derive(Debug)]
 struct Service {
     ca: Option<Vec<u8>>,
@@ -53,12 +53,12 @@ struct Service {
     path: String,
     port: i64,
     dialer: Dialer,
-    /// Where it was found last, and who speaks to it there.
+    /// Last resolved address, and the client for it.
     last: Mutex<Option<(String, Arc<Client>)>>,
 }
 
 impl Service {
-    /// Who speaks to the service at this address.
+    /// Client for the service at this address.
     fn client(&self, authority: String) -> Result<Arc<Client>, String> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, client)) = &*last
@@ -79,7 +79,7 @@ impl Service {
 }
 
 impl Webhook {
-    /// The webhook of a definition, if it has one.
+    /// Webhook of a definition, if it has one.
     pub fn of(
         definition: Definition<'_>,
         resolve: &Resolve,
@@ -120,7 +120,7 @@ impl Webhook {
         Ok(Some(Webhook { reviews, config, resolve: resolve.clone() }))
     }
 
-    /// The same objects in another version. Those that are in it already are not sent.
+    /// Converts objects to a version. Objects that are in it already are not sent.
     pub async fn convert(
         &self,
         mut objects: Vec<Value>,
@@ -202,7 +202,7 @@ pub fn ca_bundle(definition: Definition<'_>) -> Option<Vec<u8>> {
     certificates(conversion.at(&["webhook", "clientConfig"])?.str_at(CA_BUNDLE)).ok()?
 }
 
-/// The certificates of a bundle, which stands in base64; one of nothing but space is none.
+/// CA bundle (PEM) decoded from base64; `None` if it is blank.
 fn certificates(bundle: &str) -> Result<Option<Vec<u8>>, String> {
     let mut pem = Vec::new();
     let decoded = base64::decode_into(bundle, &mut pem);
@@ -211,7 +211,7 @@ fn certificates(bundle: &str) -> Result<Option<Vec<u8>>, String> {
 }
 
 fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
-    // The old version of reviews was never looked at so closely.
+    // v1beta1 responses are not checked as strictly.
     let strict = version == "v1";
     let expected = GroupVersionKind::new("apiextensions.k8s.io", version, "ConversionReview");
     let (said, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));

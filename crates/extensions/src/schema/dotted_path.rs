@@ -1,8 +1,8 @@
-//! Places in an object as messages of OpenAPI validation name them.
+//! Field paths as messages of OpenAPI validation print them.
 
 use std::fmt;
 
-/// The path from the root to a value; printed only when there is something to say.
+/// Path from the root to a value; formatted only for a finding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DottedPath<'a> {
     parent: Option<&'a DottedPath<'a>>,
@@ -13,7 +13,7 @@ pub(crate) struct DottedPath<'a> {
 enum Step<'a> {
     Root,
     Property(&'a str),
-    /// Stands behind a dot even where nothing is before it.
+    /// Key of `additionalProperties`: printed behind a dot even at the root.
     Additional(&'a str),
     Index(usize),
 }

@@ -1,5 +1,4 @@
-//! Addresses of mail (RFC 5322) as far as they are told from other text: `local@domain`, alone or
-//! in angle brackets behind a name.
+//! Email addresses (RFC 5322): `local@domain`, alone or in angle brackets behind a name.
 
 /// Whether a text is one address.
 pub(crate) fn is_email(text: &str) -> bool {
@@ -32,7 +31,7 @@ impl<'t> Cursor<'t> {
         self.0.strip_prefix(c).map(Cursor)
     }
 
-    /// Nothing more but space and a comment.
+    /// Whether only space and a comment are left.
     fn is_blank(&self) -> bool {
         let rest = self.0.trim_start_matches([' ', '\t']);
         let Some(mut comment) = rest.strip_prefix('(') else { return rest.is_empty() };
@@ -86,7 +85,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Characters of an atom; with `strict`, dots stand between others only.
+    /// Skips the characters of an atom; with `strict`, dots may stand only between other characters.
     fn atom(self, strict: bool) -> Option<Cursor<'t>> {
         let is_part = |c: char| {
             c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c) || !c.is_ascii()

@@ -1,4 +1,4 @@
-//! Objects inside objects (`x-kubernetes-embedded-resource`): their type and metadata.
+//! Embedded resources (`x-kubernetes-embedded-resource`): checks of their type and metadata.
 
 use kevel_api::builtin;
 use kevel_api::field_error::{FieldError, Path};
@@ -11,7 +11,7 @@ use super::bad_value::{bad_value, json};
 use super::is_full;
 use super::node::Node;
 
-/// What is wrong with the objects inside a value.
+/// Adds the errors of embedded resources inside a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.inside.embedded || is_full(errors) {
         return;
@@ -39,7 +39,7 @@ pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Ve
     }
 }
 
-/// What is wrong with the type and the metadata of one object.
+/// Errors in the type and metadata of one embedded resource.
 pub(crate) fn check_resource(object: &Map, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["apiVersion", "kind"] {
@@ -69,7 +69,7 @@ pub(crate) fn check_resource(object: &Map, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// Metadata as the type has it: unknown fields are dropped.
+/// Decodes metadata as ObjectMeta; unknown fields are dropped.
 pub(crate) fn read_metadata(metadata: &Value) -> Result<Value, String> {
     let pod = builtin::schema("", "v1", "Pod").and_then(|pod| pod.field("metadata"));
     let schema = pod.ok_or_else(|| "metadata has no type".to_owned())?.schema();
@@ -81,7 +81,7 @@ pub(crate) fn read_metadata(metadata: &Value) -> Result<Value, String> {
 fn check_meta(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
     let mut metadata = metadata.clone();
     let namespaced = !metadata.str_at(&["namespace"]).is_empty();
-    // Whether it has a name is not this schema's business.
+    // A name is not required here.
     if metadata.str_at(&["name"]).is_empty()
         && let Some(map) = metadata.as_map_mut()
     {

@@ -1,4 +1,4 @@
-//! What the rules of a schema say against an object.
+//! Evaluation of a schema's CEL rules (`x-kubernetes-validations`; upstream: cel.Validator).
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::ratchet::{Correlated, MapList};
 use super::rules::{Rule, Rules};
 use super::{MAX_ERRORS, is_full};
 
-/// The longest message that an expression may make.
+/// Longest message of a `messageExpression`, in bytes.
 const MAX_MESSAGE_SIZE: usize = 5 << 10;
 const NO_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -21,22 +21,22 @@ const NO_BUDGET: &str =
 pub(crate) const UNDECLARED: &str = "rule compiler initialization error: failed to convert to declType for CEL \
                                      validation rules"; // reference message
 
-/// One evaluation of all rules in an object.
+/// Evaluation of all rules for one object.
 pub(crate) struct Evaluator {
-    /// What is left to spend.
+    /// Remaining cost budget.
     budget: u64,
     pub errors: Vec<FieldError>,
 }
 
-/// Nothing more is to be evaluated.
+/// Evaluation must stop.
 struct Stopped;
 
-/// What was there before a value, for rules that compare and for values that did not change.
+/// Old state of a value, for transition rules and for ratcheting.
 #[derive(Clone, Copy)]
 struct Before<'a> {
     old: Option<&'a Value>,
     correlated: Option<&'a Correlated<'a>>,
-    /// The nearest value around that was there before.
+    /// Nearest enclosing value that has an old value.
     around: Option<&'a Correlated<'a>>,
 }
 
@@ -45,8 +45,8 @@ impl Evaluator {
         Evaluator { budget: u64::try_from(budget).unwrap_or(0), errors: Vec::new() }
     }
 
-    /// Evaluates the rules of a schema and of those inside it. Gives what is left of the budget,
-    /// unless evaluation had to stop. Without `ratchet`, what did not change is judged too.
+    /// Evaluates the rules of a schema and of the schemas inside it. Returns the remaining budget, or `None` if
+    /// evaluation stopped. Without `ratchet`, unchanged values are validated too.
     pub fn evaluate(
         mut self,
         node: &Node,
@@ -126,7 +126,7 @@ impl Evaluator {
         old: Option<&Value>,
         before: Before<'_>,
     ) -> Result<(), Stopped> {
-        // Both objects were converted to one version: this says nothing about a change.
+        // Conversion may have changed `apiVersion` and `kind`, so they are not ratcheted.
         let is_root = before.correlated.is_some() && before.around.is_none();
         if is_root && matches!(key, "apiVersion" | "kind") {
             let nothing = Before { old, correlated: None, around: None };
@@ -164,7 +164,7 @@ impl Evaluator {
                     continue;
                 }
             };
-            // A change is judged only where there is something to compare with.
+            // A transition rule applies only if there is an old value.
             if rule.uses_old && old.is_none() && !rule.optional_old {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Evaluator {
             match result {
                 Ok(value) if value.as_bool() == Some(true) => {}
                 Ok(_) => {
-                    // Messages see the value before as it is, if there is one.
+                    // A messageExpression sees `oldSelf` as a plain value, even with optionalOldSelf.
                     let plain = bind(&now, &then, false);
                     self.broken(rules, rule, path, object, before, &plain)?;
                 }
@@ -211,7 +211,7 @@ impl Evaluator {
         Ok(())
     }
 
-    /// A rule does not hold.
+    /// Adds the error of a rule that is false, with the message of its messageExpression.
     fn broken(
         &mut self,
         rules: &Rules,

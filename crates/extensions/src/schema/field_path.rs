@@ -1,19 +1,19 @@
-//! Paths that rules and selectable fields point to fields with: `.spec.tags['a.b']`.
+//! Field paths (`fieldPath`, `selectableFields`) in JSON path syntax: `.spec.tags['a.b']`.
 
 use super::props::Props;
 
-/// A path that is right for a schema.
+/// Parsed path that fits a schema.
 #[derive(Debug)]
 pub(crate) struct FieldPath<'s> {
-    /// As errors print it: `spec.tags[a.b]`.
+    /// Path as errors print it: `spec.tags[a.b]`.
     pub text: String,
-    /// The first name in it.
+    /// First name of the path.
     pub root: String,
-    /// The schema that it leads to, where there is one.
+    /// Schema at the end of the path, if there is one.
     pub schema: Option<Props<'s>>,
 }
 
-/// Reads a path; `brackets` may be forbidden.
+/// Parses a path; `brackets` says whether they are allowed.
 pub(crate) fn parse<'s>(
     path: &str,
     schema: Props<'s>,
@@ -65,7 +65,7 @@ pub(crate) fn parse<'s>(
     Ok(found)
 }
 
-/// Dots, brackets, and what stands between them; a quoted string is one token.
+/// Tokens of a path: dots, brackets, and the texts between them; a quoted string is one token.
 struct Tokens<'p>(&'p str);
 
 impl<'p> Iterator for Tokens<'p> {

@@ -1,4 +1,4 @@
-//! What is found wrong with a value, and how well it fits otherwise.
+//! Findings of OpenAPI validation, and the score of alternatives.
 
 use kevel_api::field_error::{BadValue, FieldErrorKind, MAX_ERROR_BYTES};
 use kevel_api::quote::quote;
@@ -6,23 +6,23 @@ use kevel_api::quote::quote;
 use super::MAX_ERRORS;
 use super::dotted_path::DottedPath;
 
-/// Something that is wrong.
+/// An error in a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub kind: FieldErrorKind,
-    /// Where, in the object; none for what is said about the object as a whole.
+    /// Field path; `None` for errors about the object as a whole.
     pub field: Option<String>,
     pub value: BadValue,
     pub detail: String,
 }
 
-/// What came out of one schema and one value.
+/// Result of validating a value against a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub findings: Vec<Finding>,
-    /// How much text they have.
+    /// Total length of the findings' texts.
     text: usize,
-    /// How many checks were passed: of several alternatives, the one that fits best is reported.
+    /// Number of checks passed: of several failing alternatives, the best match is reported.
     pub matches: u64,
 }
 
@@ -31,7 +31,7 @@ impl Outcome {
         self.findings.is_empty()
     }
 
-    /// Adds a finding, unless it has been made before.
+    /// Adds a finding, unless it is there already.
     pub fn add(&mut self, finding: Finding) {
         let said = |known: &Finding| {
             (known.kind, &known.field, &known.detail)
@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    /// Nothing of it counts.
+    /// Drops all findings.
     pub fn forget(&mut self) {
         self.findings.clear();
         self.text = 0;
@@ -70,13 +70,13 @@ impl Finding {
         Finding { kind, field: Some(place.to_string()), value, detail: detail.into() }
     }
 
-    /// A value that breaks a rule; the message begins with the place.
+    /// Finding of an invalid value; the message begins with the path.
     pub fn invalid(place: &DottedPath<'_>, value: BadValue, rule: impl std::fmt::Display) -> Self {
         let detail = format!("{place} in body {rule}");
         Finding::new(FieldErrorKind::Invalid, place, value, detail)
     }
 
-    /// Something that the reference does not say of any place in particular.
+    /// Finding for which the reference names no field.
     pub fn general(detail: impl Into<String>) -> Self {
         let value = BadValue::from("");
         Finding { kind: FieldErrorKind::Invalid, field: None, value, detail: detail.into() }

@@ -1,4 +1,4 @@
-//! The formats of strings that schemas may ask for. Others are ignored.
+//! String formats of schemas (`format`). Unknown formats are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -9,10 +9,10 @@ use regex::Regex;
 
 use super::email::is_email;
 
-/// Whether a string has a format.
+/// Check of a string's format.
 pub(crate) type Check = fn(&str) -> bool;
 
-/// The check of a format; dashes in its name do not count.
+/// Check of a format by name; dashes in the name are ignored.
 pub(crate) fn find(name: &str) -> Option<Check> {
     let name = name.replace('-', "");
     FORMATS.iter().find(|(known, _)| *known == name).map(|(_, check)| *check)
@@ -47,7 +47,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("k8slongname", |text| kevel_api::name::is_long_name(text).is_empty()),
 ];
 
-/// A pattern that is known to compile; one that would not matches nothing.
+/// Static regular expression; one that did not compile would match nothing.
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
         static $name: LazyLock<Regex> =
@@ -84,7 +84,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && HOSTNAME.is_match(text)
 }
 
-/// An address; leading zeros do not count.
+/// Parses an IP address; leading zeros are allowed.
 fn ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return strict_ip(text);
@@ -106,7 +106,7 @@ fn ipv4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(bytes))
 }
 
-/// An address as Go has read it since leading zeros are refused; zones are not part of it.
+/// Parses an IP address as Go does since it refuses leading zeros; without zones.
 fn strict_ip(text: &str) -> Option<IpAddr> {
     text.parse::<Ipv6Addr>().map(IpAddr::V6).or_else(|_| text.parse().map(IpAddr::V4)).ok()
 }
@@ -135,7 +135,7 @@ fn is_mac(text: &str) -> bool {
     grouped(':', 2) || grouped('-', 2) || grouped('.', 4)
 }
 
-/// A UUID whose dashes may be left out, with what the third and fourth group must begin with.
+/// Whether a text is a UUID, with or without dashes, whose third and fourth group begin with these digits.
 fn is_uuid(text: &str, version: &str, variant: &str) -> bool {
     let mut rest = text;
     for (index, digits) in [8, 4, 4, 4, 12].into_iter().enumerate() {

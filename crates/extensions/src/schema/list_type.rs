@@ -1,4 +1,4 @@
-//! Lists whose elements must differ: sets as a whole, maps in their keys.
+//! Uniqueness in lists (`x-kubernetes-list-type`): of the elements of sets, and of the keys of maps.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::bad_value::{bad_value, json};
 use super::node::{ListType, Node};
 use super::{MAX_ERRORS, is_full};
 
-/// What is there more than once in the lists of a value.
+/// Adds the errors of duplicate elements in the lists of a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.inside.lists || is_full(errors) {
         return;
@@ -66,7 +66,7 @@ fn check_keys(keys: &[Box<str>], list: &[Value], path: &Path<'_>, errors: &mut V
     }
 }
 
-/// Where each element that is there more than once is met again first.
+/// Index of the second occurrence of each duplicate element.
 fn repeated<'v>(elements: impl ExactSizeIterator<Item = &'v Value>) -> Vec<usize> {
     let mut seen: HashMap<(bool, String), u32> = HashMap::with_capacity(elements.len());
     let mut again = Vec::new();

@@ -1,9 +1,8 @@
-//! What a custom object must be like: its OpenAPI schema and the rules in it.
+//! Validation of custom objects by their OpenAPI schema and its CEL rules.
 //!
-//! A [`Validator`] is made once for each version of a kind. Judging an object takes time that is
-//! bounded whatever the schema and the object are: regular expressions match in linear time, pairs
-//! of values and schemas are counted, rules have a budget, and no more than [`MAX_ERRORS`] errors
-//! are told.
+//! A [`Validator`] is made once for each version of a custom resource. Validation takes bounded time whatever the
+//! schema and the object are: regular expressions match in linear time, pairs of values and schemas are counted, rules
+//! have a cost budget, and at most [`MAX_ERRORS`] errors are reported.
 
 pub(crate) mod bad_value;
 mod dotted_path;
@@ -37,19 +36,19 @@ pub(crate) use embedded::{check as check_embedded, check_resource};
 pub(crate) use evaluate::{Evaluator, UNDECLARED};
 pub(crate) use stack::with_stack;
 
-/// What the rules of one request may cost together.
+/// Cost budget of all rules in one request.
 pub const REQUEST_BUDGET: i64 = 10_000_000;
 
-/// How many errors of one sort are told about an object or a definition.
+/// Limit on the errors of one sort that are reported for an object or a definition.
 pub const MAX_ERRORS: usize = 256;
 
-/// Whether enough errors were found.
+/// Whether the limit on errors is reached.
 pub(crate) fn is_full(errors: &[FieldError]) -> bool {
     errors.len() >= MAX_ERRORS
         || errors.iter().map(FieldError::size).sum::<usize>() > MAX_ERROR_BYTES
 }
 
-/// The schema of one version of a custom kind, ready to judge objects.
+/// Compiled schema of one version of a custom resource.
 ///
 /// ```
 /// use kevel_api::field_error::Path;
@@ -78,7 +77,7 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Reads the `openAPIV3Schema` of a version.
+    /// Compiles the `openAPIV3Schema` of a version.
     pub fn new(open_api_v3_schema: &Value) -> Result<Validator, String> {
         let schema = expand(open_api_v3_schema);
         let schema = Props::new(&schema);
@@ -87,8 +86,7 @@ impl Validator {
         Ok(Validator { root, depth })
     }
 
-    /// What the schema says against an object: [`Validator::open_api`], [`Validator::embedded`]
-    /// and [`Validator::lists`].
+    /// Errors of [`Validator::open_api`], [`Validator::embedded`] and [`Validator::lists`].
     pub fn validate(
         &self,
         path: &Path<'_>,
@@ -101,8 +99,7 @@ impl Validator {
         errors
     }
 
-    /// What OpenAPI says against an object. On an update, what is as it was is not complained
-    /// about.
+    /// Errors of OpenAPI validation. On an update, unchanged values are not reported (ratcheting).
     pub fn open_api(
         &self,
         path: &Path<'_>,
@@ -112,7 +109,7 @@ impl Validator {
         with_stack(self.depth, || check_open_api(&self.root, path, object, old))
     }
 
-    /// What OpenAPI says against the status alone, which is what an update of it checks.
+    /// Errors of OpenAPI validation of `status` alone, for an update of that subresource.
     pub fn status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let (status, old) = (object.at(&["status"]), old.at(&["status"]));
         match (self.root.property("status"), status) {
@@ -125,14 +122,14 @@ impl Validator {
         }
     }
 
-    /// What is wrong with the types and metadata of objects inside an object.
+    /// Errors in the types and metadata of embedded resources.
     pub fn embedded(&self, path: &Path<'_>, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         with_stack(self.depth, || check_embedded(&self.root, object, path, &mut errors));
         errors
     }
 
-    /// What is there more than once in sets and maps, unless something was so before.
+    /// Errors of duplicates in sets and maps, unless the old object has duplicates.
     pub fn lists(&self, path: &Path<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let repeated = |object: &Value| {
             let mut errors = Vec::new();
@@ -151,10 +148,10 @@ impl Validator {
         self.root.inside.rules
     }
 
-    /// What the rules of the schema (`x-kubernetes-validations`) say against an object. They may
-    /// cost `budget` together, which is what one request has.
+    /// Errors of the schema's rules (`x-kubernetes-validations`). All together may cost `budget`, which is for a whole
+    /// request.
     ///
-    /// They are to be asked only if [`blocks_rules`] finds nothing in the other errors.
+    /// Call this only if [`blocks_rules`] finds nothing in the other errors.
     pub fn rules(&self, object: &Value, old: Option<&Value>, budget: i64) -> Vec<FieldError> {
         let evaluator = Evaluator::new(budget);
         let evaluate = || evaluator.evaluate(&self.root, &Path::NONE, object, old, true);
@@ -162,8 +159,7 @@ impl Validator {
     }
 }
 
-/// The error that stands for the rules that were not asked, because an object is not even of the
-/// right shape.
+/// Error that replaces the errors of rules, which are not evaluated if the object does not have the right shape.
 pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     const BLOCKING: &[FieldErrorKind] = &[
         FieldErrorKind::NotSupported,
@@ -178,7 +174,7 @@ pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     blocked.then(|| FieldError::invalid(&Path::NONE, BadValue::Text("null".to_owned()), why))
 }
 
-/// What OpenAPI says against a value.
+/// Errors of OpenAPI validation of a value.
 pub(crate) fn check_open_api(
     node: &Node,
     path: &Path<'_>,

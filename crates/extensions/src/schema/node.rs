@@ -1,4 +1,4 @@
-//! A schema ready to judge values: what is compiled and looked up once.
+//! Compiled schemas.
 
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use super::pattern::Patterns;
 use super::props::{Additional, Props};
 use super::rules::Rules;
 
-/// One schema.
+/// A compiled schema.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The types that a value may have, by name; none where any will do.
+    /// Names of the allowed types; empty allows any.
     pub types: Vec<Box<str>>,
     pub nullable: bool,
     pub format: Option<Format>,
@@ -38,13 +38,13 @@ pub(crate) struct Node {
     pub embedded: bool,
     pub list: ListType,
     pub rules: Option<Box<Rules>>,
-    /// The schema's type, where it has rules and expressions have no type for its values.
+    /// Type of the schema, if it has rules but no CEL declaration type.
     pub undeclared: Option<Box<str>>,
-    /// What has to be looked at here or below.
+    /// Features that this schema or one below it uses.
     pub inside: Inside,
 }
 
-/// What a schema or something in it asks for beyond OpenAPI.
+/// Extensions beyond OpenAPI that a schema or one below it uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Inside {
     pub embedded: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Inside {
 #[derive(Debug)]
 pub(crate) struct Format {
     pub name: Box<str>,
-    /// None for the formats of numbers.
+    /// `None` for formats of numbers.
     pub check: Option<Check>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum AdditionalNode {
     Schema(Box<Node>),
 }
 
-/// How the elements of a list are told apart.
+/// `x-kubernetes-list-type`.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum ListType {
     #[default]
@@ -91,17 +91,17 @@ pub(crate) enum ListType {
     Map(Vec<Box<str>>),
 }
 
-/// What a schema is read for.
+/// Purpose of compiling a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Objects.
+    /// Validation of custom objects.
     Objects,
-    /// Default values: numbers and strings of either type are told apart by `anyOf` alone, and
-    /// formats are asked for whatever the type is.
+    /// Validation of default values: `x-kubernetes-int-or-string` is checked by `anyOf` alone, and formats are checked
+    /// whatever the type is.
     Defaults,
 }
 
-/// Place of a schema on the spine of another.
+/// Position of a child schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpinePlace {
     Property,
@@ -109,7 +109,7 @@ enum SpinePlace {
     Element,
 }
 
-/// Reads schemas.
+/// Compiles schemas.
 #[derive(Clone, Copy, Debug)]
 struct Reader<'r> {
     purpose: Purpose,
@@ -117,13 +117,13 @@ struct Reader<'r> {
 }
 
 impl Node {
-    /// Reads the schema of a resource. Rules are compiled where expressions can see the values.
+    /// Compiles the schema of a resource. Rules are compiled where CEL has a type for the values.
     pub fn new(schema: Props<'_>, purpose: Purpose) -> Node {
         let patterns = &RefCell::default();
         Node::with_rules(schema, Reader { purpose, patterns }, true, true)
     }
 
-    /// Without a declared type, expressions see no values of the schema.
+    /// Compiles a schema with its rules. If `is_declared` is false, CEL has no type for its values.
     fn with_rules(schema: Props<'_>, reader: Reader<'_>, is_root: bool, is_declared: bool) -> Node {
         let has_elements = is_declared && declares_elements(schema);
         let child = |place: SpinePlace, child: Props<'_>| {
@@ -148,7 +148,8 @@ impl Node {
         node
     }
 
-    /// `child` reads a schema on the spine: of a property, of items, of additional properties.
+    /// Compiles a schema without its own rules. `child` compiles the schemas of properties, items and additional
+    /// properties.
     fn without_rules(
         schema: Props<'_>,
         reader: Reader<'_>,
@@ -194,7 +195,7 @@ impl Node {
                 .properties()
                 .map(|(name, property)| {
                     let mut node = child(SpinePlace::Property, property);
-                    // What expressions cannot see at all, their rules do not reach either.
+                    // Rules below a property that CEL cannot see are not evaluated.
                     if kevel_cel::escape(name).is_some() && !is_visible(property) {
                         node.inside.rules = false;
                     }
@@ -230,12 +231,12 @@ impl Node {
         node
     }
 
-    /// A schema under `allOf` and its like, which has no rules.
+    /// Compiles a schema under `allOf`, `anyOf`, `oneOf` or `not`, which has no rules.
     fn nested(schema: Props<'_>, reader: Reader<'_>) -> Node {
         Node::without_rules(schema, reader, &|_, child| Node::nested(child, reader))
     }
 
-    /// The schemas of properties, items and additional properties.
+    /// Schemas of properties, items and additional properties.
     fn spine(&self) -> impl Iterator<Item = &Node> {
         let properties = self.properties.iter().map(|(_, node)| node);
         properties.chain(self.items.as_deref()).chain(self.additional_schema())
@@ -253,7 +254,7 @@ impl Node {
         }
     }
 
-    /// The schema of the value under a key.
+    /// Schema of the value under a key.
     pub fn value_at(&self, key: &str) -> Option<&Node> {
         self.property(key).or_else(|| self.additional_schema())
     }
@@ -263,7 +264,7 @@ impl Node {
     }
 }
 
-/// The format of a schema, unless it is one that is ignored.
+/// Format of a schema, unless it is one that is ignored.
 fn read_format(types: &[Box<str>], name: &str, purpose: Purpose) -> Option<Format> {
     if purpose == Purpose::Defaults {
         return (!name.is_empty()).then(|| Format { name: name.into(), check: format::find(name) });
@@ -277,8 +278,7 @@ fn read_format(types: &[Box<str>], name: &str, purpose: Purpose) -> Option<Forma
     Some(Format { name: name.into(), check })
 }
 
-/// Whether the type that expressions have for values of a schema is one of a list's or a map's, which have elements:
-/// `items` of an object are of no type.
+/// Whether the CEL type of a schema is a list or map with elements; `items` of an object have no type.
 fn declares_elements(schema: Props<'_>) -> bool {
     match schema.kind() {
         _ if schema.int_or_string() => false,
@@ -288,7 +288,7 @@ fn declares_elements(schema: Props<'_>) -> bool {
     }
 }
 
-/// Whether expressions can see values of a schema.
+/// Whether CEL can see values of a schema.
 fn is_visible(schema: Props<'_>) -> bool {
     match schema.kind() {
         _ if schema.int_or_string() => true,

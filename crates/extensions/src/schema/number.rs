@@ -1,4 +1,4 @@
-//! Ranges and multiples.
+//! Validation of numbers: ranges and `multipleOf`.
 
 use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::value::Value;
@@ -9,7 +9,7 @@ use super::finding::{Finding, Outcome};
 use super::node::Node;
 use super::open_api::Walk;
 
-/// What the schema says against a number.
+/// Validates a number.
 pub(crate) fn check(
     node: &Node,
     value: &Value,
@@ -56,7 +56,7 @@ pub(crate) fn check(
     limit(bounds.maximum, "Maximum boundary", bounds.exclusive_maximum, most, 1.0);
 }
 
-/// Whether a number is whole, give or take what arithmetic loses.
+/// Whether a number is integral, within rounding errors.
 pub(crate) fn is_integer(value: f64) -> bool {
     const MOST: f64 = ((1_i64 << 53) - 1) as f64;
     const EPSILON: f64 = 1e-9;
@@ -64,7 +64,7 @@ pub(crate) fn is_integer(value: f64) -> bool {
         return false;
     }
     let whole = value.trunc();
-    // Below zero the reference's rounding goes astray, so that only exact numbers count.
+    // Below zero only exact integers count: the reference's rounding is wrong there.
     whole == value || (whole > 0.0 && (value - whole).abs() / (value + whole) < EPSILON)
 }
 
@@ -98,7 +98,7 @@ fn check_multiple(
     }
 }
 
-/// Whether a number, written out, is in the range of the schema's type and format.
+/// Error if a number, in decimal digits, is out of range for the schema's type and format.
 fn outcome_of_range(
     node: &Node,
     digits: &str,
@@ -131,7 +131,7 @@ fn outcome_of_range(
     fits
 }
 
-/// All digits, without an exponent.
+/// Decimal digits, without an exponent.
 fn positional(value: f64) -> String {
     value.to_string()
 }

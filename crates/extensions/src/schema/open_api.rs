@@ -1,4 +1,4 @@
-//! What an OpenAPI schema says against a value, in the reference's words.
+//! OpenAPI validation of values, with the messages of the reference.
 
 use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::quote::quote;
@@ -11,16 +11,16 @@ use super::node::{AdditionalNode, Node, Pattern};
 use super::number;
 use super::ratchet::{Correlated, MapList};
 
-/// How much is looked at for one object: pairs of a value and a schema, names, pieces of text.
+/// Limit on the steps of validating one object: pairs of a value and a schema, names, pieces of text.
 const MAX_STEPS: usize = 5_000_000;
-/// How many bytes of text make one step.
+/// Bytes of text that count as one step.
 const BYTES_PER_STEP: usize = 16;
-/// How many steps it takes to put a finding into words.
+/// Steps that formatting a finding counts as.
 const STEPS_PER_FINDING: usize = 4;
-/// How much text is made for findings, of which many are not told in the end.
+/// Limit on the text of findings, many of which are not reported in the end.
 const MAX_TEXT: usize = 4 << 20;
 
-/// One walk through an object.
+/// Validation of one object, with its limits.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     steps: usize,
@@ -40,7 +40,7 @@ impl Walk {
         outcome.add(finding);
     }
 
-    /// Checks a value; with `old`, what is equal to what was there before passes.
+    /// Validates a value; with `old`, values equal to the old ones pass.
     pub fn check(
         &mut self,
         node: &Node,
@@ -123,7 +123,7 @@ impl Walk {
     ) {
         let is = |known: &Value| match (known, value) {
             (Value::Null, _) => false,
-            // The reference compares after turning one into the type of the other.
+            // The reference compares after converting one number to the type of the other.
             (Value::Int(known), Value::Float(value)) => *known == *value as i64,
             (Value::Float(known), Value::Int(value)) => *known == *value as f64,
             (known, value) => known == value,
@@ -228,7 +228,7 @@ impl Walk {
         }
         for (name, value) in map.iter() {
             let Some(property) = node.property(name) else { continue };
-            // Both objects were converted to one version: this says nothing about a change.
+            // Conversion may have changed `apiVersion` and `kind`, so they are not ratcheted.
             let is_type_meta = place.is_root() && matches!(name, "kind" | "apiVersion");
             let before = old.filter(|_| !is_type_meta).and_then(|old| old.key(name));
             outcome.merge(self.check(property, value, &place.property(name), before.as_ref()));
@@ -241,7 +241,7 @@ impl Walk {
         }
     }
 
-    /// `anyOf`, `oneOf`, `allOf` and `not`. What is unchanged is not told apart in there.
+    /// Validates `anyOf`, `oneOf`, `allOf` and `not`, in which nothing is ratcheted.
     fn check_combinations(
         &mut self,
         node: &Node,
@@ -308,8 +308,8 @@ impl Walk {
         outcome
     }
 
-    /// How many alternatives are valid, up to `enough`, and the first of them; if there is none, the
-    /// one that fits best.
+    /// Number of valid alternatives, up to `enough`, and the outcome of the first valid one; if none is valid, that of
+    /// the best match.
     fn alternatives(
         &mut self,
         schemas: &[Node],
@@ -338,7 +338,7 @@ impl Walk {
     }
 }
 
-/// The type that is asked for and the one that is there, if they do not fit.
+/// Expected and found type, if they differ.
 fn wrong_type(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     let (found, format) = match value {
         Value::Bool(_) => ("boolean", ""),
@@ -366,7 +366,7 @@ fn wrong_type(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     }
 }
 
-/// A rule for strings that is broken.
+/// String rule that a value violates.
 enum StringRule<'n> {
     MaxLength(i64),
     MinLength(i64),

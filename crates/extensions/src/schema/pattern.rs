@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use kevel_regexp::{Regexp, SyntaxError};
 
-/// The expressions of one schema, each read once.
+/// Regular expressions of one schema, each compiled once.
 #[derive(Debug, Default)]
 pub(crate) struct Patterns(HashMap<Box<str>, Result<Regexp, SyntaxError>>);
 
 impl Patterns {
-    /// The expression, or what is wrong with it in Go's words.
+    /// Compiled expression, or its syntax error in Go's words.
     pub fn compile(&mut self, text: &str) -> Result<Regexp, SyntaxError> {
         if let Some(known) = self.0.get(text) {
             return known.clone();

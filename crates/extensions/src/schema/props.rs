@@ -1,13 +1,13 @@
-//! A node of an OpenAPI schema, as definitions hold it.
+//! View of a `JSONSchemaProps` in a definition.
 
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any};
 
-/// A view of a `JSONSchemaProps`: what is absent reads as empty.
+/// View of a `JSONSchemaProps`: absent fields read as empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Props<'s>(&'s Value);
 
-/// What `items` may be.
+/// Forms of `items`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Items<'s> {
     Schema(Props<'s>),
@@ -15,7 +15,7 @@ pub(crate) enum Items<'s> {
     List(&'s [Value]),
 }
 
-/// What `additionalProperties` may be.
+/// Forms of `additionalProperties`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Additional<'s> {
     Allowed(bool),
@@ -35,7 +35,7 @@ impl<'s> Props<'s> {
         self.get(name).is_some()
     }
 
-    /// Every field that is set.
+    /// All fields that are set.
     pub fn fields(self) -> impl Iterator<Item = (&'s str, &'s Value)> {
         self.0.as_map().into_iter().flat_map(Map::iter)
     }
@@ -68,22 +68,22 @@ impl<'s> Props<'s> {
         }
     }
 
-    /// The values of a list.
+    /// Values of a list field.
     pub fn list(self, name: &str) -> &'s [Value] {
         self.get(name).and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// The strings of a list.
+    /// Strings of a list field.
     pub fn texts(self, name: &str) -> impl Iterator<Item = &'s str> {
         self.list(name).iter().filter_map(Value::as_str)
     }
 
-    /// The schemas of a list: `allOf` and its like.
+    /// Schemas of a list field: `allOf` and the like.
     pub fn schemas(self, name: &str) -> impl ExactSizeIterator<Item = Props<'s>> {
         self.list(name).iter().map(Props::new)
     }
 
-    /// The schemas of a map: `properties` and its like.
+    /// Schemas of a map field: `properties` and the like.
     pub fn named(self, name: &str) -> impl Iterator<Item = (&'s str, Props<'s>)> {
         let map = self.get(name).and_then(Value::as_map);
         map.into_iter().flat_map(Map::iter).map(|(name, schema)| (name, Props::new(schema)))
@@ -101,7 +101,7 @@ impl<'s> Props<'s> {
         self.properties().next().is_some()
     }
 
-    /// A field that holds a schema.
+    /// Schema in a field.
     pub fn schema(self, name: &str) -> Option<Props<'s>> {
         self.get(name).map(Props::new)
     }
@@ -113,7 +113,7 @@ impl<'s> Props<'s> {
         })
     }
 
-    /// The schema of all items, where there is one.
+    /// Schema of all items, if there is one.
     pub fn item(self) -> Option<Props<'s>> {
         match self.items()? {
             Items::Schema(schema) => Some(schema),
@@ -128,7 +128,7 @@ impl<'s> Props<'s> {
         })
     }
 
-    /// The schema of values whose keys are not named.
+    /// Schema of `additionalProperties`, if there is one.
     pub fn additional_schema(self) -> Option<Props<'s>> {
         match self.additional()? {
             Additional::Schema(schema) => Some(schema),
@@ -172,7 +172,7 @@ impl<'s> Props<'s> {
         self.list("x-kubernetes-validations")
     }
 
-    /// Whether something holds for this schema or any inside it.
+    /// Whether a predicate holds for this schema or any inside it.
     pub fn any(self, holds: &mut dyn FnMut(Props<'s>) -> bool) -> bool {
         if holds(self) {
             return true;
@@ -198,12 +198,12 @@ impl<'s> Props<'s> {
             || dependencies().any(|(_, schema)| schema.any(holds))
     }
 
-    /// The type that expressions see.
+    /// CEL declaration type of the schema.
     pub fn declared(self, name: &str, is_root: bool) -> Option<kevel_cel::DeclType> {
         kevel_cel::DeclType::from_json_schema(name, self.0, is_root)
     }
 
-    /// How deep it nests.
+    /// Nesting depth.
     pub fn depth(self) -> usize {
         fn depth(value: &Value) -> usize {
             1 + match value {
@@ -216,7 +216,7 @@ impl<'s> Props<'s> {
     }
 }
 
-/// The same schema with the documents inside it (defaults, enum values) read.
+/// Schema with its embedded JSON documents (defaults, enum values) decoded.
 pub(crate) fn expand(schema: &Value) -> Value {
     match schema {
         Value::Raw(text) => decode_any(text.as_bytes(), Unknown::Ignore)

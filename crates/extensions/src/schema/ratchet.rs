@@ -1,4 +1,4 @@
-//! What was there before: on an update, values that did not change are not complained about.
+//! Ratcheting: on an update, unchanged values are not validated again (upstream: CorrelatedObject).
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 
 use super::node::{ListType, Node};
 
-/// A value and the one that it replaces.
+/// A value and the old value that it replaces.
 #[derive(Debug)]
 pub(crate) struct Correlated<'a> {
     new: &'a Value,
@@ -22,13 +22,13 @@ impl<'a> Correlated<'a> {
         Correlated { new, old, node, unchanged: OnceCell::new() }
     }
 
-    /// The value under a key, if it was there before and the schema says what it is.
+    /// Value under a key, if the old object and the schema have the key.
     pub fn key(&self, key: &str) -> Option<Correlated<'a>> {
         let (new, old) = (self.new.as_map()?.get(key)?, self.old.as_map()?.get(key)?);
         Some(Correlated::new(new, old, self.node.value_at(key)?))
     }
 
-    /// Whether nothing changed, as far as the schema can tell.
+    /// Whether the value is unchanged, by the equality of the schema.
     pub fn is_unchanged(&self) -> bool {
         *self.unchanged.get_or_init(|| match (self.new, self.old) {
             (Value::Map(new), Value::Map(old)) => {
@@ -58,7 +58,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The elements of a list before, by the fields that tell them apart.
+/// Old elements of a list of type `map`, by key.
 #[derive(Debug, Default)]
 pub(crate) struct MapList<'a> {
     keys: &'a [Box<str>],
@@ -70,7 +70,7 @@ impl<'a> MapList<'a> {
         MapList::new(list.node, Some(list.old))
     }
 
-    /// No elements for a list of another sort.
+    /// Empty for a list of another type.
     pub fn new(node: &'a Node, old: Option<&'a Value>) -> Self {
         let (ListType::Map(keys), Some(Value::List(list))) = (&node.list, old) else {
             return MapList::default();
@@ -86,7 +86,7 @@ impl<'a> MapList<'a> {
         MapList { keys, elements }
     }
 
-    /// The element with the keys of another.
+    /// Old element with the same keys.
     pub fn get(&self, element: &Value) -> Option<&'a Value> {
         if self.elements.is_empty() {
             return None;
@@ -95,7 +95,7 @@ impl<'a> MapList<'a> {
     }
 }
 
-/// The keys of an element as one text; only scalars can be keys.
+/// Keys of an element as one text; `None` unless they are all scalars.
 fn composite(keys: &[Box<str>], element: &Value) -> Option<String> {
     let element = element.as_map()?;
     let mut text = String::new();

@@ -1,40 +1,40 @@
-//! The rules of a schema (`x-kubernetes-validations`), compiled.
+//! Compiled CEL rules of a schema (`x-kubernetes-validations`).
 
 use kevel_cel::{CompileError, DeclType, Environment, Issues, MAX_REQUEST_SIZE, Program, Type};
 
 use super::field_path;
 use super::props::Props;
 
-/// The rules of one schema.
+/// Rules of one schema.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub declared: DeclType,
-    /// The schema's type.
+    /// Type of the schema.
     pub kind: Box<str>,
     pub rules: Vec<Rule>,
-    /// How often values of the schema fit into one request.
+    /// Highest number of values of the schema in one request.
     pub max_cardinality: u64,
 }
 
-/// One rule.
+/// A compiled rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// What the reference says of the rule: its message or its text.
+    /// Name of the rule in messages: its message or its expression.
     pub title: Box<str>,
-    /// What is said if it is broken and no expression says more.
+    /// Error message, unless a messageExpression gives one.
     pub message: Box<str>,
     pub reason: Box<str>,
-    /// The field that errors are about, if it is not the value itself.
+    /// `fieldPath`: the field of the error, if it is not the value itself.
     pub field: Box<str>,
     pub optional_old: bool,
-    /// None for a rule without a text.
+    /// `None` for an empty expression.
     pub program: Option<Result<Program, String>>,
     pub uses_old: bool,
     pub message_expression: Option<(Box<str>, Result<Program, String>)>,
 }
 
 impl Rules {
-    /// Nothing where there are no rules, or where expressions cannot see the values.
+    /// Compiles the rules; `None` if there are none, or if CEL has no type for the values.
     pub fn compile(schema: Props<'_>, is_root: bool) -> Option<Rules> {
         if schema.rules().is_empty() {
             return None;
@@ -88,7 +88,7 @@ impl Rule {
             reason: rule.text("reason").into(),
             field: match field {
                 "" => "".into(),
-                // The reference does not come to it.
+                // The reference returns before it reads fieldPath.
                 _ if matches!(message_expression, Some((_, Err(_)))) => "".into(),
                 field => field_path::parse(field, schema, true)
                     .map_or_else(|_| "".into(), |path| path.text.into()),
@@ -112,7 +112,8 @@ fn compile_message(text: &str, environment: &Environment) -> Result<Program, Str
     }
 }
 
-/// What type an expression has counts before what makes no sense in it.
+/// Compiles an expression to its program and type. An error of building the program is returned with the type, because
+/// a wrong type is reported first.
 fn compile(
     text: &str,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! The rules of custom resource definitions.
+//! Strategy of CustomResourceDefinitions.
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::quote::quote;
@@ -11,7 +11,7 @@ use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set
 use crate::schema::format;
 use crate::validation;
 
-/// The rules of custom resource definitions.
+/// Strategy of CustomResourceDefinitions.
 #[derive(Clone, Debug)]
 pub struct DefinitionStrategy(pub Clock);
 
@@ -56,8 +56,7 @@ impl Strategy for DefinitionStrategy {
         true
     }
 
-    /// A definition stays until its objects are gone.
-    /// What it defines is deleted with it, whatever is said.
+    /// Ignores the client's propagation policy: the objects of the definition are always deleted with it.
     fn default_dependents(&self) -> Dependents {
         Dependents::Ignored
     }
@@ -77,7 +76,7 @@ impl Strategy for DefinitionStrategy {
     }
 }
 
-/// The formats in a definition's schemas that nobody checks.
+/// Formats in a definition's schemas that this server does not check.
 fn unrecognized_formats<'d>(definition: &'d Value, out: &mut Vec<&'d str>) {
     for version in definition.list_at(&["spec", "versions"]) {
         if let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) {
@@ -115,7 +114,7 @@ fn formats_of_schema<'d>(schema: &'d Value, out: &mut Vec<&'d str>) {
     }
 }
 
-/// Objects may be stored in this version from now on.
+/// Adds the storage version to `status.storedVersions`.
 fn note_storage_version(object: &mut Value) {
     let Some(version) = Definition(object).storage_version().map(Value::from) else { return };
     let stored = object.make_list(&["status"], "storedVersions");

@@ -1,4 +1,4 @@
-//! The rules of definitions and of custom objects.
+//! Strategies of CustomResourceDefinitions and of custom objects.
 
 mod definition;
 mod object;

@@ -1,4 +1,4 @@
-//! The rules of custom objects, in one version of their kind.
+//! Strategy of custom objects, in one version (upstream: customResourceStrategy).
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -20,24 +20,24 @@ use crate::scale::ScalePaths;
 use crate::schema::{REQUEST_BUDGET, Validator, blocks_rules};
 use crate::validation;
 
-/// The rules of custom objects.
+/// Strategy of custom objects.
 #[derive(Debug)]
 pub struct CustomResource {
     kind: GroupVersionKind,
     namespaced: bool,
-    /// The schema as text: most kinds of a cluster are written rarely or never.
+    /// Schema as text, because most custom resources in a cluster are written rarely or never.
     schema: Bytes,
-    /// What judges objects, made when the first one is written.
+    /// Validator, compiled at the first write.
     validator: OnceLock<Result<Validator, String>>,
     scale: Option<ScalePaths>,
-    /// In the order of the definition.
+    /// Selectable fields, in the order of the definition.
     selectable: Vec<String>,
     preserves_unknown: bool,
-    /// The warning of a deprecated version.
+    /// Warning of a deprecated version.
     deprecation: Option<String>,
 }
 
-/// A schema as it stands in a definition.
+/// Decodes a schema as the type of `openAPIV3Schema`.
 fn read_schema(text: &[u8]) -> Result<Value, String> {
     if text.is_empty() {
         return Ok(Value::Map(Default::default()));
@@ -52,7 +52,7 @@ fn read_schema(text: &[u8]) -> Result<Value, String> {
 }
 
 impl CustomResource {
-    /// The rules of a version, whose schema is given as text, too.
+    /// Makes the strategy of a version, whose schema is also given as text.
     pub fn new(
         definition: Definition<'_>,
         version: Version<'_>,
@@ -72,14 +72,14 @@ impl CustomResource {
         }
     }
 
-    /// What judges objects; the error refuses them all.
+    /// Validator of objects; its error refuses every object.
     fn validator(&self) -> Result<&Validator, FieldError> {
         let read = || read_schema(&self.schema).and_then(|schema| Validator::new(&schema));
         let made = kevel_compute::filled(&self.validator, read);
         made.as_ref().map_err(|error| FieldError::internal(&Path::NONE, error))
     }
 
-    /// The kind of an object is the one that the path names, whatever a patch has made of it.
+    /// Errors if `apiVersion` and `kind` are not those of the path: a patch may have changed them.
     fn check_kind(&self, object: &Value) -> FieldErrors {
         let wanted = api_version(&self.kind.group, &self.kind.version);
         let fields = [("kind", self.kind.kind.as_str()), ("apiVersion", wanted.as_str())];
@@ -91,8 +91,8 @@ impl CustomResource {
         wrong.map(error).collect()
     }
 
-    /// What is wrong with an object; on updates of the status alone, OpenAPI is asked about that alone. One of
-    /// another kind is not held to the schema, but to all that is beside it.
+    /// Validates an object; OpenAPI validation of a status update covers `status` alone. An object of another kind is
+    /// not validated by OpenAPI, but by the other checks.
     fn check(&self, new: &Value, old: Option<&Value>, part: Part) -> FieldErrors {
         let mut errors = self.check_kind(new);
         let of_kind = errors.is_empty();
@@ -117,7 +117,7 @@ impl CustomResource {
         }
         errors.extend(validator.lists(&Path::NONE, new, old));
         if validator.has_rules() {
-            // That there is no name is told with the rest of the metadata.
+            // Only blocks the rules: metadata validation reports the missing name.
             let name = Path::new("metadata");
             let unnamed = of_kind && new.str_at(&["metadata", "name"]).is_empty();
             let unnamed = unnamed.then(|| FieldError::required(&name.child("name"), ""));
@@ -130,7 +130,7 @@ impl CustomResource {
     }
 }
 
-/// What of an object is written.
+/// Part of an object that a request writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -206,7 +206,7 @@ impl Strategy for CustomResource {
     }
 }
 
-/// Finalizers that need no domain.
+/// Finalizers that need no domain prefix.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
 fn finalizer_warnings(finalizer: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Conversion between versions: what calls a webhook.
+//! Validation of `spec.conversion`.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use super::options::Options;
 use crate::schema::is_full;
 use crate::schema::props::Props;
 
-/// The versions of `ConversionReview` that are spoken.
+/// Supported versions of ConversionReview.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// What is wrong with how objects are converted.
+/// Errors of `spec.conversion`.
 pub(crate) fn check(new: &Definition<'_>, options: &Options, path: &Path<'_>) -> Vec<FieldError> {
     let Some(conversion) = new.spec.get("conversion").map(Props::new) else { return Vec::new() };
     let mut errors = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn check(new: &Definition<'_>, options: &Options, path: &Path<'_>) ->
     errors
 }
 
-/// Whether a definition names a known version of reviews, or none at all.
+/// Whether a definition names a supported version of ConversionReview, or none at all.
 pub(crate) fn has_known_review_version(definition: &Definition<'_>) -> bool {
     let path = ["spec", "conversion", "webhook", "conversionReviewVersions"];
     let versions = definition.crd.at(&path).and_then(Value::as_list).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(crate) fn has_known_review_version(definition: &Definition<'_>) -> bool {
     versions.is_empty() || said.any(|version| REVIEW_VERSIONS.contains(&version))
 }
 
-/// Whether the certificates of a definition's webhook are none.
+/// Whether the CA bundle of a definition's webhook is invalid.
 pub(crate) fn has_bad_ca_bundle(definition: &Definition<'_>) -> bool {
     let bundle =
         definition.crd.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"]);

@@ -1,17 +1,17 @@
-//! What the rules of a definition may cost.
+//! Cost limits of the CEL rules in a definition.
 
 use kevel_api::field_error::{FieldError, Path};
 
 use crate::schema::props::{Additional, Props};
 
-/// The most that one rule may cost by estimate.
+/// Limit on the estimated cost of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
-/// The most that all rules of a schema may cost together by estimate.
+/// Limit on the estimated cost of all rules of a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
-/// So many of the most expensive rules are named.
+/// Number of the most expensive rules that errors name.
 const MOST_EXPENSIVE: usize = 4;
 
-/// The estimated costs of a schema's rules.
+/// Estimated costs of a schema's rules.
 #[derive(Debug, Default)]
 pub(crate) struct TotalCost {
     total: u64,
@@ -29,7 +29,7 @@ impl TotalCost {
         self.most_expensive.truncate(MOST_EXPENSIVE);
     }
 
-    /// What is said if the rules of the schema at `path` cost too much together.
+    /// Errors if all rules of the schema at `path` together exceed the limit.
     pub fn check(&self, path: &Path<'_>) -> Vec<FieldError> {
         if self.total <= SCHEMA_LIMIT {
             return Vec::new();
@@ -47,13 +47,12 @@ impl TotalCost {
     }
 }
 
-/// What is said of an expression that costs too much.
+/// Error of an expression that exceeds the limit.
 pub(crate) fn check(path: &Path<'_>, what: &str, cost: u64) -> Option<FieldError> {
     (cost > RULE_LIMIT).then(|| FieldError::forbidden(path, exceeds(what, cost, RULE_LIMIT)))
 }
 
-/// How often values inside a schema can be there, for each value of the schema itself; nothing if
-/// that is not bounded.
+/// Highest number of elements in a value of the schema; `None` if unbounded.
 pub(crate) fn max_elements(schema: Props<'_>) -> Option<u64> {
     let bound = |name| schema.int(name).map(|max| u64::try_from(max).unwrap_or(0));
     match (schema.kind(), schema.additional()) {

@@ -1,4 +1,4 @@
-//! Whether the defaults of a schema are values that it allows.
+//! Validation of a schema's default values.
 
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::value::{Map, Value};
@@ -12,7 +12,7 @@ use crate::schema::{
 
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// What is wrong with the defaults of a resource's schema.
+/// Errors of the defaults in a resource's schema.
 pub(crate) fn check(path: &Path<'_>, schema: Props<'_>, require_pruned: bool) -> Vec<FieldError> {
     if !schema.any(&mut |schema| schema.default().is_some()) {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn check(path: &Path<'_>, schema: Props<'_>, require_pruned: bool) ->
     checker.errors
 }
 
-/// Whether a default of the schema has fields that would be dropped.
+/// Whether a default of the schema has fields that would be pruned.
 pub(crate) fn has_unpruned(schema: Props<'_>) -> bool {
     let unpruned = |schema: Props<'_>| {
         let default = schema.default();
@@ -42,18 +42,18 @@ struct Checker {
     errors: Vec<FieldError>,
 }
 
-/// Where in the resource around it a schema stands.
+/// Position of a schema in the nearest enclosing resource.
 #[derive(Clone)]
 struct Place<'s> {
-    /// A resource of its own begins here.
+    /// Whether the schema is the root of a resource.
     is_root: bool,
-    /// It describes types or metadata that every resource has.
+    /// Whether the schema is inside `apiVersion`, `kind` or `metadata`.
     inside_meta: bool,
-    /// The way from the resource; none for an element of a list.
+    /// Steps from the resource's root; `None` for an element of a list.
     steps: Vec<Option<&'s str>>,
 }
 
-/// The budget is spent, or enough is found.
+/// The budget is spent, or the limit on errors is reached.
 struct Stopped;
 
 impl Checker {
@@ -122,7 +122,7 @@ impl Checker {
             {
                 errors.extend(check_resource(map, path));
             }
-            // What is of a wrong type is told alone.
+            // A type error is reported alone.
             if let Some(first) = errors.iter().position(is_wrong_type) {
                 errors = vec![errors.swap_remove(first)];
             }
@@ -144,7 +144,7 @@ impl Checker {
         if !node.inside.rules {
             return Ok(());
         }
-        // A default must do where it is new as well as where it was there before.
+        // A default must be valid both when it is new and when it replaces itself.
         let evaluate = |old| Evaluator::new(self.budget).evaluate(node, path, default, old, false);
         let (mut errors, mut left) = evaluate(Some(default));
         if errors.is_empty() {
@@ -162,7 +162,7 @@ fn is_wrong_type(error: &FieldError) -> bool {
     error.detail == "must be a string" || error.detail.starts_with("json: cannot unmarshal")
 }
 
-/// A resource that holds a value at the end of a way.
+/// Resource that holds a value at the end of a path.
 fn surround(value: &Value, steps: &[Option<&str>]) -> Map {
     let mut object = value.clone();
     for step in steps.iter().rev() {
@@ -182,7 +182,7 @@ fn with_types(object: &Map) -> Map {
     object
 }
 
-/// Whether something in a value has no schema. The fields that every resource has do.
+/// Whether a value has fields without a schema, which pruning would drop. Fields that every resource has are known.
 fn would_prune(value: &Value, schema: Option<Props<'_>>, is_resource: bool) -> bool {
     let preserves = schema.is_some_and(Props::preserves);
     match value {
@@ -210,7 +210,7 @@ fn would_prune(value: &Value, schema: Option<Props<'_>>, is_resource: bool) -> b
     }
 }
 
-/// An element of a list that keeps unknown fields keeps them too.
+/// Whether an element of a list would be pruned: `preserved` of the list also covers its elements.
 fn would_prune_item(value: &Value, item: Option<Props<'_>>, preserved: bool) -> bool {
     match (value, item) {
         (Value::Map(map), Some(schema)) if preserved && !schema.preserves() => {

@@ -1,4 +1,5 @@
-//! A definition as the reference looks at it: what all versions have in common stands beside them.
+//! Definition in the form that the reference validates: the parts that all versions share stand beside the versions, as
+//! in the internal type.
 
 use std::collections::HashMap;
 
@@ -6,19 +7,19 @@ use kevel_api::value::Value;
 
 use crate::schema::props::Props;
 
-/// A definition, with the documents in it read.
+/// A definition with its embedded JSON documents decoded.
 #[derive(Debug)]
 pub(crate) struct Definition<'d> {
     pub crd: &'d Value,
     pub spec: Props<'d>,
     pub versions: Vec<Version<'d>>,
-    /// What is the same in every version.
+    /// Parts that are the same in every version.
     pub common: VersionParts<'d>,
-    /// Where each name of a version is met first.
+    /// Index of the first version of each name.
     by_name: HashMap<&'d str, usize>,
 }
 
-/// One version, without what is common to all.
+/// A version, without the shared parts.
 #[derive(Debug)]
 pub(crate) struct Version<'d> {
     pub name: &'d str,
@@ -26,7 +27,7 @@ pub(crate) struct Version<'d> {
     pub parts: VersionParts<'d>,
 }
 
-/// What versions have of their own or together.
+/// Parts of a version, or shared parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VersionParts<'d> {
     pub schema: Option<&'d Value>,
@@ -69,19 +70,19 @@ impl<'d> Definition<'d> {
                 Version { name: fields.text("name"), fields, parts }
             })
             .collect();
-        // Of equal names the first is the last to be put in.
+        // In reverse, so that the first of equal names is kept.
         let names = versions.iter().enumerate().rev();
         let by_name = names.map(|(index, version)| (version.name, index)).collect();
         Definition { crd, spec, versions, common, by_name }
     }
 
-    /// Every `openAPIV3Schema`.
+    /// All `openAPIV3Schema`s.
     pub fn schemas(&self) -> impl Iterator<Item = Props<'d>> {
         let parts = self.versions.iter().map(|version| version.parts);
         parts.chain([self.common]).filter_map(|parts| parts.open_api())
     }
 
-    /// The schema of a version, its own or that of all.
+    /// Schema of a version: its own or the shared one.
     pub fn schema_of(&self, version: &str) -> Option<&'d Value> {
         if let Some(common) = self.common.schema {
             return Some(common);
@@ -89,12 +90,12 @@ impl<'d> Definition<'d> {
         self.version(version)?.parts.schema
     }
 
-    /// The version by a name; of several, the first.
+    /// First version with a name.
     pub fn version(&self, name: &str) -> Option<&Version<'d>> {
         self.versions.get(*self.by_name.get(name)?)
     }
 
-    /// Versions as a message shows them: what is common to all is not part of them.
+    /// Versions as messages print them: without the shared parts.
     pub fn shown_versions(&self) -> Vec<Value> {
         let strip = |version: &Version<'d>| {
             let fields = version.fields.fields().filter(|(name, _)| {
@@ -117,7 +118,7 @@ impl<'d> Definition<'d> {
         self.spec.flag("preserveUnknownFields")
     }
 
-    /// Whether a condition of its status is true.
+    /// Whether a condition is True.
     pub fn is_condition_true(&self, kind: &str) -> bool {
         let conditions = self.crd.at(&["status", "conditions"]).and_then(Value::as_list);
         conditions.unwrap_or_default().iter().any(|condition| {

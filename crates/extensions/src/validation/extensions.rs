@@ -1,4 +1,4 @@
-//! `x-kubernetes-*` in schemas, but for rules.
+//! Validation of `x-kubernetes-*` extensions in schemas, except rules.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::open_api_schema::{Demands, Errors};
 use crate::schema::is_full;
 use crate::schema::props::{Items, Props};
 
-/// What is wrong with a schema's extensions.
+/// Validates the extensions of a schema.
 pub(super) fn check(path: &Path<'_>, schema: Props<'_>, demands: Demands, errors: &mut Errors) {
     let preserve = "x-kubernetes-preserve-unknown-fields";
     if schema.optional_flag(preserve) == Some(false) {
@@ -52,7 +52,7 @@ pub(super) fn check(path: &Path<'_>, schema: Props<'_>, demands: Demands, errors
     list_map(path, schema, errors);
 }
 
-/// What items of a set say that makes them more than one value each, and of what it is said.
+/// Field and value because of which the items of a set are not atomic.
 pub(crate) fn non_atomic_set(schema: Props<'_>) -> Option<(&'static str, BadValue)> {
     let item = schema.item().filter(|_| schema.list_type() == Some("set"))?;
     let list_type = item.list_type();
@@ -121,7 +121,7 @@ fn list_map(path: &Path<'_>, schema: Props<'_>, errors: &mut Errors) {
     }
 }
 
-/// Elements of sets and maps must be there, and so must the keys of maps.
+/// Errors of nullable elements in sets and maps, and of keys of maps that are neither required nor defaulted.
 pub(crate) fn list_keys(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (Some(item), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type())

@@ -1,32 +1,32 @@
-//! Parts of definitions as messages show them: the reference prints its internal types, which have
-//! every field, by the names of their Go fields.
+//! Parts of definitions as messages print them: the reference prints its internal types, with all fields, by the names
+//! of their Go fields.
 
 use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES};
 use kevel_api::json_string::write_json_string;
 use kevel_api::value::Value;
 use kevel_codec::json::encode_any;
 
-/// A list of versions.
+/// Prints a list of versions.
 pub(crate) fn versions(list: &[Value]) -> BadValue {
     show(&Value::List(list.iter().cloned().collect()), &Shape::List(&VERSION))
 }
 
-/// A schema.
+/// Prints a schema.
 pub(crate) fn schema(schema: &Value) -> BadValue {
     show(schema, &SCHEMA)
 }
 
-/// What `items` of a schema holds.
+/// Prints `items` of a schema.
 pub(crate) fn items(items: &Value) -> BadValue {
     show(items, &ITEMS)
 }
 
-/// A validation rule.
+/// Prints a validation rule.
 pub(crate) fn rule(rule: &Value) -> BadValue {
     show(rule, &RULE)
 }
 
-/// The fields of a schema by their names in Go and in JSON, in the order of the reference's type.
+/// Go and JSON names of a schema's fields, in the order of the reference's type.
 pub(crate) fn schema_fields() -> impl Iterator<Item = (&'static str, &'static str)> {
     SCHEMA_FIELDS.iter().map(|(go, json, _)| (*go, *json))
 }
@@ -37,14 +37,14 @@ fn show(value: &Value, shape: &Shape) -> BadValue {
     BadValue::Text(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// What a Go type prints as.
+/// Printed form of a Go type.
 enum Shape {
-    /// Its zero value is the text given.
+    /// Scalar with the text of its zero value.
     Scalar(&'static str),
     Struct(&'static [Field]),
     List(&'static Shape),
     Map(&'static Shape),
-    /// A schema or something else, by fields for each: the schema's, and the other one's.
+    /// A schema or another value (`JSONSchemaPropsOrBool`, `JSONSchemaPropsOrArray`): the Go fields of each.
     Either {
         schema: &'static str,
         other: &'static str,
@@ -52,7 +52,7 @@ enum Shape {
     },
 }
 
-/// The name in Go, the name in JSON, and the type.
+/// Go name, JSON name and type.
 type Field = (&'static str, &'static str, &'static Shape);
 
 static TEXT: Shape = Shape::Scalar("\"\"");

@@ -1,7 +1,7 @@
-//! What a custom resource definition must be like.
+//! Validation of CustomResourceDefinitions.
 //!
-//! Definitions are in their `v1` form. Rules that came later than a definition do not hold for it as
-//! long as it breaks them already.
+//! Definitions are in `v1`. A rule that was introduced after a definition does not apply to it while the stored
+//! definition violates it (ratcheting).
 
 mod conversion;
 mod cost;
@@ -30,7 +30,7 @@ use options::Options;
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// What is wrong with a new definition, beyond the rules for all objects' metadata.
+/// Errors of a new definition, beyond the validation of ObjectMeta.
 pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     read(crd, |new| {
         let mut errors = check_name(new);
@@ -43,7 +43,7 @@ pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     })
 }
 
-/// What is wrong with a definition that replaces another.
+/// Errors of a definition that replaces another.
 pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let old = expand(old);
     read(new, |new| {
@@ -60,22 +60,22 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     })
 }
 
-/// What is wrong with a definition whose status is replaced.
+/// Errors of a definition whose status is replaced.
 pub fn validate_status_update(new: &Value, _old: &Value) -> Vec<FieldError> {
     check_status(&Definition::new(new))
 }
 
-/// A schema that has no structure to be checked.
+/// Error of a schema that cannot be converted to a structural schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to check validation schema for version {version}: {why}")] // reference message
 pub struct StructuralError {
-    /// Name of the version whose schema it is.
+    /// Name of the version.
     pub version: String,
-    /// The field of the schema that is not supported.
+    /// Field of the schema that is not supported.
     pub why: &'static str,
 }
 
-/// Whether a schema is structural, and has none but OpenAPI's types.
+/// Whether a schema is structural and has only OpenAPI types.
 pub(crate) fn is_structural(schema: &Value) -> bool {
     let schema = expand(schema);
     let schema = Props::new(&schema);
@@ -87,8 +87,7 @@ pub(crate) fn is_structural(schema: &Value) -> bool {
     })
 }
 
-/// Why the schemas of a definition are not structural, for its condition. Each version is looked at
-/// by itself.
+/// Violations of the structural schema rules, for the condition NonStructuralSchema. Each version is checked by itself.
 pub fn non_structural(crd: &Value) -> Result<Vec<FieldError>, StructuralError> {
     let spec = Path::new("spec");
     let versions = spec.child("versions");
@@ -114,7 +113,7 @@ pub fn non_structural(crd: &Value) -> Result<Vec<FieldError>, StructuralError> {
     Ok(errors)
 }
 
-/// Runs checks on a definition whose documents are read, with room for its depth.
+/// Runs checks on a definition with its JSON documents decoded, on a stack for its depth.
 fn read(
     crd: &Value,
     check: impl FnOnce(&Definition<'_>) -> Vec<FieldError> + Send,
@@ -154,7 +153,7 @@ fn check_stored_versions(new: &Definition<'_>) -> Vec<FieldError> {
         return vec![FieldError::invalid(&path, nothing, "must have at least one stored version")];
     }
     let mut errors = Vec::new();
-    // A name counts once, where it stands last.
+    // Of equal names, only the last counts.
     let mut left: BTreeMap<&str, usize> = stored.iter().copied().zip(0..).collect();
     for version in &new.versions {
         if left.remove(version.name).is_none() && version.fields.flag("storage") {
@@ -183,7 +182,7 @@ enum Approval {
     Missing,
 }
 
-/// Groups of the community are for what the community has approved.
+/// Error of a definition in a protected group without approval.
 fn check_approval(new: &Definition<'_>, old: Option<&Definition<'_>>) -> Option<FieldError> {
     let group = new.spec.text("group");
     let is_protected = |domain: &str| {
@@ -236,7 +235,7 @@ fn check_preserve_unknown_fields(
     Some(FieldError::invalid(&spec.child("preserveUnknownFields"), true, why))
 }
 
-/// A label in DNS, in one text.
+/// Problems of a DNS-1035 label, joined.
 fn dns_label_problem(value: &str) -> Option<String> {
     let problems = name::is_dns1035_label(value);
     (!problems.is_empty()).then(|| problems.join(","))

@@ -1,4 +1,4 @@
-//! The names of a kind.
+//! Validation of `names`.
 
 use kevel_api::field_error::{FieldError, Path};
 
@@ -6,7 +6,7 @@ use super::dns_label_problem;
 use crate::schema::MAX_ERRORS;
 use crate::schema::props::Props;
 
-/// What is wrong with names, as far as they are given.
+/// Errors of the names that are set.
 pub(crate) fn check(names: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["plural", "singular"] {

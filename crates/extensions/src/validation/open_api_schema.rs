@@ -1,4 +1,4 @@
-//! The rules for schemas of custom resources.
+//! Validation of `openAPIV3Schema`.
 
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::value::Value;
@@ -15,20 +15,20 @@ const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What is asked of schemas, as far as it is not always the same.
+/// Rules for schemas that may be relaxed for existing definitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demands {
-    /// Types must be known ones.
+    /// Types must be known.
     pub types: bool,
-    /// What a set holds must be atomic.
+    /// Items of sets must be atomic.
     pub atomic_sets: bool,
-    /// Keys of lists must be there.
+    /// Keys of lists must be required or defaulted.
     pub list_keys: bool,
-    /// Single rules must not cost too much.
+    /// Single CEL rules are limited in cost.
     pub rule_cost: bool,
 }
 
-/// What is wrong with a schema; those about rules apart from the others.
+/// Errors of a schema; errors of CEL rules are kept apart.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     pub schema: Vec<FieldError>,
@@ -49,34 +49,34 @@ impl Errors {
     }
 }
 
-/// Whether schemas may have a type.
+/// Whether a type is allowed in schemas.
 pub(crate) fn is_type(kind: &str) -> bool {
     TYPES.contains(&kind)
 }
 
-/// A walk through one schema.
+/// Validation of one schema.
 pub(crate) struct Checker {
     demands: Demands,
     pub cost: TotalCost,
-    /// The whole schema has a structure, so that paths in it are right or wrong.
+    /// Whether the schema can be converted to a structural one, so that `fieldPath`s can be checked.
     has_structure: bool,
     errors: Errors,
 }
 
-/// What a schema inherits from those around it.
+/// Context that a schema inherits from the enclosing schemas.
 #[derive(Clone, Copy, Default)]
 struct Around<'a> {
     is_root: bool,
-    /// Why there may be no defaults.
+    /// Reason why defaults are forbidden.
     no_defaults: Option<&'a str>,
     inside_meta: bool,
-    /// The schema within which values before and after a change cannot be told to belong together.
+    /// Enclosing schema in which old and new values cannot be correlated.
     uncorrelatable: Option<&'a Path<'a>>,
-    /// How often values are there at most; nothing if rules are not looked at.
+    /// Highest number of values; `None` if rules are not checked.
     rules: Option<Cardinality>,
 }
 
-/// Nothing if it is not bounded.
+/// `None` if unbounded.
 type Cardinality = Option<u64>;
 
 impl Checker {
@@ -89,14 +89,14 @@ impl Checker {
         }
     }
 
-    /// Checks the schema of a resource, with its rules if `with_rules`.
+    /// Validates the schema of a resource, with its rules if `with_rules`.
     pub fn check(&mut self, path: &Path<'_>, schema: Props<'_>, with_rules: bool) {
         self.has_structure = unsupported(schema).is_none();
         let rules = with_rules.then_some(Some(1));
         self.schema(path, schema, Around { is_root: true, rules, ..Around::default() });
     }
 
-    /// What is wrong: first with schemas, then with rules.
+    /// Errors of schemas, then errors of rules.
     pub fn take_errors(&mut self) -> impl Iterator<Item = FieldError> {
         let Errors { schema, rules } = std::mem::take(&mut self.errors);
         schema.into_iter().chain(rules)
@@ -129,7 +129,7 @@ impl Checker {
                 rule_texts(&rules.index(index), fields, rule, &mut self.errors);
             }
         }
-        // What rules see cannot be told of a schema that is wrong itself.
+        // The rules of an invalid schema cannot be checked.
         if let Some(cardinality) = around.rules
             && self.errors.schema.len() == before
             && !schema.rules().is_empty()
@@ -138,7 +138,7 @@ impl Checker {
         }
     }
 
-    /// What OpenAPI has and custom resources have not.
+    /// Reports features of OpenAPI that custom resources do not support.
     fn unsupported(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) {
         let errors = &mut self.errors;
         let kind = schema.kind();
@@ -177,7 +177,7 @@ impl Checker {
         }
     }
 
-    /// The schemas inside a schema.
+    /// Validates the schemas inside a schema.
     fn inner(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) {
         let is_root = around.is_root;
         let count = cost::max_elements(schema);
@@ -324,7 +324,7 @@ impl Checker {
     }
 }
 
-/// The texts of a rule; `fields` is the schema, if it has a structure.
+/// Validates the fields of a rule; `fields` is the schema, if it is convertible to a structural one.
 fn rule_texts(path: &Path<'_>, fields: Option<Props<'_>>, rule: Props<'_>, errors: &mut Errors) {
     const NON_EMPTY: &str = "must be non-empty if specified";
     const NO_BREAKS: &str = "must not contain line breaks";

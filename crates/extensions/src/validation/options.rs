@@ -1,4 +1,4 @@
-//! What is asked of a definition, which depends on what it was before.
+//! Validation options, which depend on the old definition (upstream: validationOptions).
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use super::structural;
 use super::version::MAX_SELECTABLE_FIELDS;
 use crate::schema::props::Props;
 
-/// What is asked of a definition.
+/// Options of validating a definition.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub demands: Demands,
-    /// Conversion webhooks must speak a known version.
+    /// Conversion webhooks must support a known version of ConversionReview.
     pub known_review_versions: bool,
     pub immutable_names: bool,
     /// Every version must have a schema.
@@ -26,14 +26,14 @@ pub(crate) struct Options {
     pub structural: bool,
     pub pruned_defaults: bool,
     pub any_ca_bundle: bool,
-    /// The versions whose schemas did not change.
+    /// Versions with unchanged schemas.
     pub unchanged: HashSet<String>,
-    /// The versions that may have too many selectable fields; empty for all together.
+    /// Versions that may exceed the limit on selectable fields; the empty name stands for the shared list.
     pub many_selectable_fields: HashSet<String>,
 }
 
 impl Options {
-    /// All rules hold for a new definition. Its webhook need not be ready.
+    /// Options for a new definition: all rules apply, except that its CA bundle may be invalid.
     pub fn for_new() -> Self {
         Options {
             demands: Demands { types: true, atomic_sets: true, list_keys: true, rule_cost: true },
@@ -48,7 +48,7 @@ impl Options {
         }
     }
 
-    /// What a definition breaks already, it may go on breaking.
+    /// Options for an update: rules that the old definition violates do not apply.
     pub fn for_update(new: &Definition<'_>, old: &Definition<'_>) -> Self {
         let none = |broken: &mut dyn FnMut(Props<'_>) -> bool| {
             !old.schemas().any(|schema| schema.any(broken))

@@ -1,4 +1,4 @@
-//! The rules for the specification of a definition.
+//! Validation of `spec`.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::{conversion, dns_label_problem, internal, names, structural};
 use crate::schema::is_full;
 use crate::schema::props::Props;
 
-/// What is wrong with a definition's `spec`.
+/// Adds the errors of `spec`.
 pub(crate) fn check(new: &Definition<'_>, options: &Options, errors: &mut Vec<FieldError>) {
     let path = Path::new("spec");
     let versions = path.child("versions");
@@ -61,7 +61,7 @@ pub(crate) fn check(new: &Definition<'_>, options: &Options, errors: &mut Vec<Fi
     errors.extend(check_conversion(new, options, &path.child("conversion")));
 }
 
-/// What is wrong with changes of what cannot change.
+/// Adds the errors of changed immutable fields.
 pub(crate) fn check_unchanged(
     new: &Definition<'_>,
     old: &Definition<'_>,
@@ -111,7 +111,8 @@ fn check_scope(scope: &str, path: &Path<'_>) -> Option<FieldError> {
     }
 }
 
-/// Every version must have a schema; those of definitions that never had, if they are served.
+/// Errors of versions without a schema. If the old definition had versions without one, only served versions are
+/// checked.
 fn check_schemas_present(
     new: &Definition<'_>,
     options: &Options,
@@ -156,7 +157,7 @@ fn check_version(
         errors.push(FieldError::invalid(&path.child("name"), *name, why));
     }
     errors.extend(check_deprecation(*fields, &path.child("deprecationWarning")));
-    // Of versions by one name, which is an error of its own, the first one counts.
+    // Of versions with the same name, which is an error of its own, the first counts.
     let first = new.version(name);
     let has_status = new.common.has_status() || first.is_some_and(|first| first.parts.has_status());
     let unchanged = options.unchanged.contains(*name);
@@ -169,7 +170,7 @@ fn check_version(
     errors
 }
 
-/// What all versions have in common.
+/// Errors of the parts that all versions share.
 fn check_common(
     new: &Definition<'_>,
     first: &str,
@@ -189,7 +190,7 @@ fn check_common(
     errors
 }
 
-/// What fields can be selected by; `without_schema` is what is said of those that have none.
+/// Errors of selectable fields; `without_schema` is the message if there is no schema.
 fn check_selectable(
     parts: VersionParts<'_>,
     version: &str,

@@ -1,5 +1,4 @@
-//! Whether a schema is structural: every field is named outside of `allOf` and its like, with a
-//! type.
+//! Structural schemas: every field is specified with a type outside of `allOf`, `anyOf`, `oneOf` and `not`.
 
 use kevel_api::field_error::{FieldError, Path};
 
@@ -7,7 +6,7 @@ use crate::schema::is_full;
 use crate::schema::pattern::Patterns;
 use crate::schema::props::{Additional, Items, Props};
 
-/// Why a schema has no structure at all.
+/// Reason why a schema cannot be converted to a structural schema.
 pub(crate) fn unsupported(schema: Props<'_>) -> Option<&'static str> {
     let mut why = None;
     schema.any(&mut |schema| {
@@ -42,7 +41,7 @@ fn unsupported_here(schema: Props<'_>) -> Option<&'static str> {
     }
 }
 
-/// Why a schema is not structural, sorted by message.
+/// Violations of the structural schema rules, sorted by message.
 pub(crate) fn check(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
     let mut found = Found::default();
     invariants(schema, Level::Root, path, &mut found);
@@ -132,7 +131,7 @@ fn extensions(schema: Props<'_>, path: &Path<'_>, found: &mut Found) {
     }
 }
 
-/// The types that every resource has by itself can be restricted in a few points only.
+/// Checks restrictions of `apiVersion`, `kind` and `metadata`, of which few are allowed.
 fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, found: &mut Found) {
     let is_resource = level == Level::Root || schema.embedded();
     for (name, kind, why) in [
@@ -163,10 +162,10 @@ fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, found: &mut Found)
     }
 }
 
-/// `anyOf` an integer or a string, which is allowed to name types.
+/// Whether `anyOf` is the allowed pattern of integer or string, which may name types.
 fn is_int_or_string(schema: Props<'_>) -> bool {
     let mut any_of = schema.schemas("anyOf");
-    // That nothing else is allowed says nothing about numbers and strings.
+    // `additionalProperties: false` is allowed in the pattern.
     let closed = |schema: Props<'_>| {
         usize::from(matches!(schema.additional(), Some(Additional::Allowed(false))))
     };
@@ -202,7 +201,7 @@ fn value_validation(
     }
 }
 
-/// What may not stand in a schema under `allOf` and its like.
+/// Checks a schema under `allOf`, `anyOf`, `oneOf` or `not` for forbidden fields.
 fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, found: &mut Found) {
     if is_full(&found.errors) {
         return;
@@ -244,7 +243,7 @@ fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, found: &mut Fou
     }
 }
 
-/// What a nested schema speaks of must be there outside: `spine` at `at`.
+/// Checks that fields in nested schemas are also specified in `spine`, at the path `at`.
 fn completeness(
     schema: Props<'_>,
     spine: Option<Props<'_>>,

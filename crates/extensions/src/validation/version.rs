@@ -1,4 +1,4 @@
-//! What versions have: schemas, subresources, columns, selectable fields.
+//! Validation of the parts of versions: schemas, subresources, columns, selectable fields.
 
 use std::collections::HashSet;
 
@@ -15,13 +15,13 @@ use super::structural;
 use crate::schema::props::Props;
 use crate::schema::{field_path, is_full};
 
-/// How many fields of a version clients may select by.
+/// Limit on the selectable fields of a version.
 pub(crate) const MAX_SELECTABLE_FIELDS: usize = 8;
 
 const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 
-/// What the root of a schema may have if its status is checked apart.
+/// Go fields that the root of a schema may have if the status subresource is enabled.
 const AT_ROOT: [&str; 22] = [
     "Description",
     "Type",
@@ -47,8 +47,8 @@ const AT_ROOT: [&str; 22] = [
     "XValidations",
 ];
 
-/// What is wrong with the schema of a version, or of all of them; `path` is that of the field
-/// around it. `unchanged`: it was there before.
+/// Errors of the schema of a version, or of the shared one; `path` is that of the enclosing field. `unchanged`: the old
+/// definition has the same schema.
 pub(crate) fn check_schema(
     parts: VersionParts<'_>,
     has_status: bool,
@@ -86,7 +86,7 @@ pub(crate) fn check_schema(
     let mut checker = Checker::new(demands);
     checker.check(&path, schema, with_rules);
     errors.extend(checker.take_errors());
-    // The reasons are the same; the other errors say where.
+    // The conversion error has the same causes; the other errors name the fields.
     if let Some(why) = without_structure.filter(|_| errors.is_empty()) {
         errors.push(FieldError::invalid(&path, "", why));
     }
@@ -94,7 +94,8 @@ pub(crate) fn check_schema(
     errors
 }
 
-/// What the status would lose if it were checked by its part of the schema alone.
+/// Error of a root field that would have no effect on the status subresource, which is validated by its part of the
+/// schema alone.
 fn check_root(schema: &Value, path: &Path<'_>) -> Option<FieldError> {
     for (go, json) in internal::schema_fields() {
         let Some(value) = schema.at(&[json]) else { continue };
@@ -117,7 +118,7 @@ fn check_root(schema: &Value, path: &Path<'_>) -> Option<FieldError> {
     None
 }
 
-/// What is wrong with subresources.
+/// Errors of `subresources`.
 pub(crate) fn check_subresources(parts: VersionParts<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let scale = parts.subresources.and_then(|subresources| subresources.at(&["scale"]));
     let Some(scale) = scale.map(Props::new) else { return Vec::new() };
@@ -151,7 +152,7 @@ fn is_under(path: &str, root: &str) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// What is wrong with columns of tables.
+/// Errors of `additionalPrinterColumns`.
 pub(crate) fn check_columns(parts: VersionParts<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let columns = parts.columns.and_then(Value::as_list).unwrap_or_default();
@@ -190,7 +191,7 @@ fn check_json_path(said: &str, path: &Path<'_>) -> Option<FieldError> {
     (!said.starts_with('.')).then(|| FieldError::invalid(path, said, why))
 }
 
-/// What is wrong with selectable fields; `version` is empty for those of all versions.
+/// Errors of `selectableFields`; `version` is empty for the shared list.
 pub(crate) fn check_selectable_fields(
     selectable: &[Value],
     schema: Props<'_>,
@@ -240,7 +241,7 @@ pub(crate) fn check_selectable_fields(
     errors
 }
 
-/// What is wrong with what clients are told about a version that is deprecated.
+/// Errors of `deprecationWarning`.
 pub(crate) fn check_deprecation(version: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Objects, schemas and definitions out of JSON.
+//! Test objects, schemas and definitions from JSON.
 
-// Not every test needs all of it.
+// Not every test uses all of it.
 #![allow(dead_code)]
 
 use kevel_api::field_error::FieldError;
@@ -9,13 +9,13 @@ use kevel_api::{builtin, default};
 use kevel_codec::json::{Unknown, decode, decode_any};
 use kevel_extensions::schema::Validator;
 
-/// A tree of JSON.
+/// Decodes a JSON tree.
 pub fn json(text: &str) -> Value {
     decode_any(text.as_bytes(), Unknown::Ignore).expect(text).value
 }
 
-/// A definition of `foos.example.com` as the server has it, defaulted. `spec` is what it says
-/// besides, and instead: `"versions": [...]` and the like.
+/// Defaulted definition of `foos.example.com`. `spec` has further fields, such as `"versions": [...]`, which override
+/// the given ones.
 pub fn definition(spec: &str) -> Value {
     let text = format!(
         r#"{{"metadata": {{"name": "foos.example.com"}},
@@ -28,7 +28,7 @@ pub fn definition(spec: &str) -> Value {
     value
 }
 
-/// A definition with one version and its schema.
+/// Definition with one version and its schema.
 pub fn definition_of(schema: &str) -> Value {
     definition(&format!(
         r#""versions": [{{"name": "v1", "served": true, "storage": true,
@@ -36,14 +36,14 @@ pub fn definition_of(schema: &str) -> Value {
     ))
 }
 
-/// What judges objects by a schema, read as the server reads it.
+/// Validator of a schema, decoded as the server decodes it.
 pub fn validator(schema: &str) -> Validator {
     let definition = definition_of(schema);
     let versions = definition.at(&["spec", "versions"]).and_then(Value::as_list).unwrap();
     Validator::new(versions[0].at(&["schema", "openAPIV3Schema"]).unwrap()).unwrap()
 }
 
-/// Errors as they are printed.
+/// Printed errors.
 pub fn printed(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(FieldError::to_string).collect()
 }
