@@ -1,23 +1,23 @@
-//! What the parser makes of an expression: macros are expanded, operators are calls.
+//! Syntax tree of an expression: macros are expanded, operators are calls.
 
 use std::sync::Arc;
 
 use crate::source::{Location, Source};
 
-/// A number that the checker and the planner know a node by.
+/// Number by which the checker and the planner refer to a node.
 pub(crate) type ExprId = u32;
 
-/// A node.
+/// Node of the syntax tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub id: ExprId,
     pub kind: ExprKind,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
-    /// Stands where an issue was reported.
+    /// Placeholder where an issue was reported.
     Unspecified,
     Literal(Literal),
     Ident(Arc<str>),
@@ -85,7 +85,7 @@ pub(crate) struct StructField {
 pub(crate) struct Comprehension {
     pub range: Expr,
     pub variable: Arc<str>,
-    /// With a second variable the first is the index or key and this one the element or value.
+    /// With two variables, the first is the index or key and this one the element or value.
     pub second_variable: Option<Arc<str>>,
     pub accumulator: Arc<str>,
     pub init: Expr,
@@ -95,7 +95,7 @@ pub(crate) struct Comprehension {
 }
 
 impl Comprehension {
-    /// Whether it is no loop but a name for a value, as `optMap` makes it.
+    /// Whether the comprehension is no loop but binds a name to a value, as `optMap` makes it.
     pub fn is_binding(&self) -> bool {
         let no_range =
             matches!(&self.range.kind, ExprKind::List { elements } if elements.is_empty());
@@ -103,12 +103,12 @@ impl Comprehension {
     }
 }
 
-/// An expression and where its nodes stand in the text.
+/// An expression, with the positions of its nodes in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Ast {
     pub root: Expr,
     pub source: Source,
-    /// Offsets by node.
+    /// Offsets in the text, by node.
     pub offsets: Vec<u32>,
 }
 
@@ -128,7 +128,7 @@ impl Expr {
         self.for_each_child(&mut |child| child.visit(visit));
     }
 
-    /// Visits the nodes right below.
+    /// Visits the direct children.
     pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match &self.kind {
             ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
@@ -148,14 +148,14 @@ impl Expr {
         }
     }
 
-    /// How many nodes stand above each other at most.
+    /// Height of the tree.
     pub fn nesting(&self) -> usize {
         let mut below = 0;
         self.for_each_child(&mut |child| below = below.max(child.nesting()));
         below + 1
     }
 
-    /// The name that a chain of selections spells, if it is one: `a.b.c`.
+    /// Dotted name that a chain of selections spells: `a.b.c`.
     pub fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             ExprKind::Ident(name) => Some(name.to_string()),
@@ -167,7 +167,7 @@ impl Expr {
     }
 }
 
-/// The names of the functions that operators stand for.
+/// Names of the functions behind operators.
 pub(crate) mod operator {
     pub const CONDITIONAL: &str = "_?_:_";
     pub const AND: &str = "_&&_";

@@ -1,4 +1,5 @@
-//! Expressions that others refer to by name: the `variables` of an admission policy.
+//! Named expressions that other expressions refer to: the `variables` of an admission policy (upstream:
+//! CompositedCompiler).
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use crate::program::{Activation, Budget, Evaluation, Program};
 use crate::types::Type;
 use crate::value::Value;
 
-/// Named expressions, in order. Each may refer to those in front of it: see
+/// Named expressions, in order. Each may refer to earlier ones: see
 /// [`Environment::compile_with`](crate::Environment::compile_with).
 #[derive(Clone, Debug)]
 pub struct Variables {
@@ -26,19 +27,18 @@ pub struct Variables {
 struct Variable {
     ty: Type,
     program: Result<Program, Arc<str>>,
-    /// How deep it nests, with those that it refers to.
+    /// Nesting depth, with the variables that the expression refers to.
     nesting: usize,
 }
 
 impl Variables {
-    /// None yet. The variable that has them as its fields is declared with the object type of this
-    /// name.
+    /// Makes an empty set. `type_name` is the object type of the variable whose fields they are.
     pub fn new(type_name: &str) -> Self {
         let (index, fields) = (HashMap::new(), Vec::new());
         Variables { type_name: type_name.into(), index, fields }
     }
 
-    /// Adds an expression, or why it does not compile. One of the same name is replaced.
+    /// Adds a compiled expression, or its compile error. Replaces one of the same name.
     pub fn push(&mut self, name: &str, program: Result<Program, String>) {
         let ty = program.as_ref().map_or(Type::Dyn, |program| declared(&program.output_type()));
         let nesting = program.as_ref().map_or(0, |program| self.nesting_of(program));
@@ -46,7 +46,7 @@ impl Variables {
         self.fields.push(Variable { ty, program: program.map_err(Into::into), nesting });
     }
 
-    /// How deep an expression nests with the variables that it refers to, for [`with_stack`](crate::with_stack).
+    /// Nesting depth of an expression with the variables that it refers to, for [`with_stack`](crate::with_stack).
     pub fn nesting_of(&self, program: &Program) -> usize {
         let mut deepest = 0;
         program.for_each_selected(&mut |field| {
@@ -57,7 +57,7 @@ impl Variables {
         program.nesting() + deepest
     }
 
-    /// How many there are.
+    /// Number of named expressions.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
@@ -67,7 +67,7 @@ impl Variables {
         self.fields.is_empty()
     }
 
-    /// The type of a field, if these are the fields of the object.
+    /// Type of a field, if `object` is the type whose fields these are.
     pub(crate) fn field_type(&self, object: &str, field: &str) -> Option<Type> {
         if *object != *self.type_name {
             return None;
@@ -76,11 +76,11 @@ impl Variables {
     }
 }
 
-/// How deep the type of a variable is remembered. Of lists in lists in lists, each variable would add a level, and
-/// everybody would look through all of them.
+/// Deepest nesting of a variable's type that is kept. With lists in lists in lists, each variable could add a level,
+/// which every expression would have to traverse.
 const MAX_TYPE_NESTING: usize = 32;
 
-/// What the checker remembers of the type of a variable.
+/// Type of a variable as the checker keeps it: `dyn` below [`MAX_TYPE_NESTING`].
 fn declared(ty: &Type) -> Type {
     declared_within(ty, MAX_TYPE_NESTING)
 }
@@ -106,7 +106,7 @@ fn declared_within(ty: &Type, levels: usize) -> Type {
     }
 }
 
-/// A variable whose fields are expressions, each evaluated when it is first looked at.
+/// A variable whose fields are expressions, each evaluated on first use.
 #[derive(Debug)]
 pub(crate) struct Composed<'a> {
     pub name: &'a str,
@@ -121,7 +121,7 @@ impl<'a> Composed<'a> {
         Composed { name, variables, computed, cost: Cell::new(0) }
     }
 
-    /// The value of a field, evaluated if it was not yet.
+    /// Value of a field, evaluated on first use.
     pub fn field(
         &self,
         field: &str,
@@ -140,7 +140,7 @@ impl<'a> Composed<'a> {
             Ok(program) => {
                 let Evaluation { result, cost } = program.evaluate(activation, budget);
                 self.cost.set(self.cost.get().saturating_add(cost));
-                // What a variable may cost is its own: the expression that looks at it goes on.
+                // Exceeding the cost of a variable fails that variable; the expression that reads it goes on.
                 result.map_err(|error| match error.is_interrupted() {
                     true => error,
                     false => fails(field, "evaluate", &error),

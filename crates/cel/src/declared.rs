@@ -1,4 +1,4 @@
-//! Declared types: what fields an object has, and how large values of a type can be.
+//! Declared types: the fields of objects, and the largest sizes of values (upstream: DeclType).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -12,30 +12,30 @@ mod escape;
 mod json_schema;
 mod schema;
 
-/// The largest request that is served, which bounds the size of everything in it.
+/// Largest request that is served, which bounds the size of everything in it.
 pub const MAX_REQUEST_SIZE: u64 = 3 * 1024 * 1024;
 
-/// A type that variables and fields are declared with.
+/// Type with which variables and fields are declared.
 ///
-/// Besides the [`Type`] that the checker sees it says how values are read out of an object, and how
-/// large they can be (which estimates of cost need).
+/// In addition to the [`Type`] of the checker it describes how values are read from an object, and how large they can
+/// be, for cost estimates.
 #[derive(Clone, Debug)]
 pub struct DeclType {
     pub(crate) kind: DeclKind,
-    /// The most characters, bytes, elements or entries; none if that is not known.
+    /// Maximum number of characters, bytes, elements or entries; `None` if unknown.
     pub(crate) max_elements: Option<u64>,
-    /// The least number of bytes that a value takes in JSON.
+    /// Minimum number of bytes of a value in JSON.
     pub(crate) min_size: u64,
     pub(crate) nullable: bool,
-    /// Of a map: whether a value that is selected as a field is as large as values are declared.
+    /// For a map: whether a value selected as a field has the declared size of the map's values.
     entries_by_name: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum DeclKind {
-    /// A type without anything declared inside.
+    /// Type without inner declarations.
     Simple(Type),
-    /// A date without time, read as the timestamp at which it begins.
+    /// Date without time, read as the timestamp at which it begins.
     Date,
     IntOrString,
     List {
@@ -49,30 +49,30 @@ pub(crate) enum DeclKind {
     Object(Arc<ObjectType>),
 }
 
-/// When two lists are equal.
+/// Equality of lists (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Atomic,
     Set,
-    /// Elements are told apart by these fields.
+    /// Elements are identified by these fields.
     Map(Vec<String>),
 }
 
-/// An object type: its name and the types of its fields by escaped name.
+/// Object type: name, and types of the fields by escaped name.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
-    /// What it is called in messages.
+    /// Name in messages.
     pub name: Arc<str>,
     pub(crate) fields: BTreeMap<Arc<str>, Arc<DeclType>>,
-    /// Whether there may be any others.
+    /// Whether undeclared fields are allowed.
     pub(crate) open: bool,
 }
 
-/// What a field is of which nothing is declared.
+/// Type of an undeclared field.
 static UNDECLARED: LazyLock<Arc<DeclType>> = LazyLock::new(|| DeclType::simple(Type::Dyn).into());
 
 impl ObjectType {
-    /// The type of a field by its escaped name; a keyword may also stand for itself.
+    /// Type of a field by its escaped name; a keyword may also be used unescaped.
     pub fn field(&self, name: &str) -> Option<&Arc<DeclType>> {
         let keyword = || RESERVED.contains(&name).then(|| self.fields.get(&*format!("__{name}__")));
         let undeclared = || self.open.then(|| &*UNDECLARED);
@@ -85,7 +85,7 @@ impl DeclType {
         DeclType { kind, max_elements: None, min_size, nullable: false, entries_by_name: false }
     }
 
-    /// A type without anything declared inside: `int`, `dyn`, `kubernetes.Quantity`.
+    /// Type without inner declarations: `int`, `dyn`, `kubernetes.Quantity`.
     pub fn simple(ty: Type) -> Self {
         let min_size = match ty {
             Type::Bool => 4,
@@ -98,23 +98,23 @@ impl DeclType {
         DeclType::of(DeclKind::Simple(ty), min_size)
     }
 
-    /// A string of any length.
+    /// String of any length.
     pub fn string() -> Self {
         DeclType::simple(Type::String)
     }
 
-    /// A list of any length.
+    /// List of any length.
     pub fn list(element: DeclType) -> Self {
         DeclType::of(DeclKind::List { element: element.into(), list: ListKind::Atomic }, 2)
     }
 
-    /// A map from strings.
+    /// Map with string keys.
     pub fn map(value: DeclType) -> Self {
         let key = Arc::new(DeclType::string());
         DeclType::of(DeclKind::Map { key, value: value.into() }, 2)
     }
 
-    /// An object; names of fields are escaped here.
+    /// Object type; escapes the names of fields.
     pub fn object<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, DeclType)>) -> Self {
         let fields = fields
             .into_iter()
@@ -124,13 +124,13 @@ impl DeclType {
         DeclType::of(DeclKind::Object(Arc::new(object)), 2)
     }
 
-    /// The same type, with a bound on its characters, bytes, elements or entries.
+    /// Sets the maximum number of characters, bytes, elements or entries.
     pub fn with_max_elements(mut self, max: u64) -> Self {
         self.max_elements = Some(max);
         self
     }
 
-    /// The same map, with a type of its keys.
+    /// Sets the key type of a map.
     pub fn with_key(mut self, of: DeclType) -> Self {
         if let DeclKind::Map { key, .. } = &mut self.kind {
             *key = of.into();
@@ -138,19 +138,19 @@ impl DeclType {
         self
     }
 
-    /// The same map, whose values are as large as they are declared also where they are selected as
-    /// fields: of `m.x`, estimates know as much as of `m['x']`.
+    /// Gives values of a map their declared size also when they are selected as fields: `m.x` is estimated like
+    /// `m['x']`.
     pub fn with_entries_by_name(mut self) -> Self {
         self.entries_by_name = true;
         self
     }
 
-    /// The least number of bytes that a value takes in JSON.
+    /// Minimum number of bytes of a value in JSON.
     pub fn min_size(&self) -> u64 {
         self.min_size
     }
 
-    /// The type as the checker knows it.
+    /// Type for the checker.
     pub fn to_type(&self) -> Type {
         match &self.kind {
             DeclKind::Simple(ty) => ty.clone(),
@@ -162,7 +162,7 @@ impl DeclType {
         }
     }
 
-    /// The type at a path of the estimator's: fields, `@items`, `@values`, `@keys`.
+    /// Type at a step of an estimator's path: a field, `@items`, `@values`, `@keys`.
     pub(crate) fn at(&self, step: &str) -> Option<&Arc<DeclType>> {
         match &self.kind {
             DeclKind::List { element, .. } if step == "@items" => Some(element),
@@ -174,7 +174,7 @@ impl DeclType {
         }
     }
 
-    /// Visits the object types in it.
+    /// Visits the object types inside the type.
     pub(crate) fn for_each_object(&self, visit: &mut dyn FnMut(&Arc<ObjectType>)) {
         match &self.kind {
             DeclKind::List { element: inner, .. } | DeclKind::Map { value: inner, .. } => {

@@ -1,4 +1,4 @@
-//! What expressions may refer to.
+//! CEL environments: declarations of variables, types and functions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::parser::parse;
 use crate::program::{CompileError, Program};
 use crate::types::Type;
 
-/// The variables, types and functions of expressions: CEL's own and Kubernetes' libraries, as of
-/// v1.36, and what the host declares.
+/// Declarations for expressions: CEL's standard library and Kubernetes' libraries, as of v1.36, and the host's
+/// variables and types.
 #[derive(Clone, Debug)]
 pub struct Environment(Arc<Declarations>);
 
@@ -21,30 +21,30 @@ pub struct Environment(Arc<Declarations>);
 struct Declarations {
     variables: HashMap<Arc<str>, Arc<DeclType>>,
     objects: HashMap<Arc<str>, Arc<ObjectType>>,
-    /// The objects that expressions can make.
+    /// Object types that expressions can construct.
     made: HashSet<Arc<str>>,
-    /// `Object`: so begin the names of objects that expressions can make with any fields.
+    /// Name prefix (`Object`) of object types that expressions can construct with any fields.
     dynamic: Option<Arc<ObjectType>>,
     bindings: bool,
     json_patch: bool,
     includes: bool,
 }
 
-/// Makes an [`Environment`].
+/// Builder of an [`Environment`].
 #[derive(Debug, Default)]
 pub struct Builder(Declarations);
 
-/// Texts up to this length cannot nest deep.
+/// Longest text that is compiled on the caller's stack, as it cannot nest deep.
 const SHORT: usize = 200;
 const STACK_SIZE: usize = 16 << 20;
 
 impl Environment {
-    /// Starts without any variables.
+    /// Starts without variables.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Starts with what is declared here.
+    /// Starts with the declarations of this environment.
     pub fn extend(&self) -> Builder {
         Builder(Declarations::clone(&self.0))
     }
@@ -54,7 +54,7 @@ impl Environment {
         self.compile_on_stack(text, None)
     }
 
-    /// The same, where a variable has these fields.
+    /// Compiles an expression that may refer to these variables.
     pub fn compile_with(&self, text: &str, variables: &Variables) -> Result<Program, CompileError> {
         self.compile_on_stack(text, Some(variables))
     }
@@ -67,7 +67,7 @@ impl Environment {
         if text.len() <= SHORT {
             return self.compile_here(text, variables);
         }
-        // What nests as deep as is allowed takes more stack than the caller may have left.
+        // The deepest allowed nesting takes more stack than the caller may have left.
         let compile = || self.compile_here(text, variables);
         kevel_compute::with_stack(STACK_SIZE, compile).unwrap_or_else(|| {
             let why = "expression could not be compiled".to_owned();
@@ -88,12 +88,12 @@ impl Environment {
         Ok(Program::new(ast, checked, plan, self.clone()))
     }
 
-    /// The declared type of a variable.
+    /// Declared type of a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<&Arc<DeclType>> {
         self.0.variables.get(name)
     }
 
-    /// The type of a variable, or of the type that a name stands for.
+    /// Type of a variable, or of a type name used as a value.
     pub(crate) fn variable_type(&self, name: &str) -> Option<Type> {
         if let Some(declared) = self.0.variables.get(name) {
             return Some(declared.to_type());
@@ -123,7 +123,7 @@ impl Environment {
         }
     }
 
-    /// An object type by name.
+    /// Object type by name.
     pub(crate) fn object(&self, name: &str) -> Option<&ObjectType> {
         if self.is_dynamic(name) {
             return self.0.dynamic.as_deref();
@@ -131,12 +131,12 @@ impl Environment {
         self.0.objects.get(name).map(|object| &**object)
     }
 
-    /// Whether expressions can make values of an object type.
+    /// Whether expressions can construct an object type.
     pub(crate) fn can_make(&self, name: &str) -> bool {
         self.0.made.contains(name) || self.is_dynamic(name)
     }
 
-    /// Whether a name is of objects whose fields nobody has declared.
+    /// Whether a name is that of an object type with any fields.
     pub(crate) fn is_dynamic(&self, name: &str) -> bool {
         self.0.dynamic.as_ref().is_some_and(|root| {
             let below = name.strip_prefix(&*root.name);
@@ -161,7 +161,7 @@ impl Builder {
         self
     }
 
-    /// Declares object types that expressions can make values of: `Object{spec: Object.spec{…}}`.
+    /// Declares object types that expressions can construct: `Object{spec: Object.spec{…}}`.
     pub fn object_types(mut self, declared: &DeclType) -> Self {
         declared.for_each_object(&mut |object| {
             self.0.objects.insert(object.name.clone(), object.clone());
@@ -170,8 +170,8 @@ impl Builder {
         self
     }
 
-    /// Declares objects whose fields are not known, by how their names begin: with `Object`,
-    /// expressions can make `Object{spec: Object.spec{…}}`.
+    /// Declares object types with any fields, by their name prefix: with `Object`, expressions can construct
+    /// `Object{spec: Object.spec{…}}`.
     pub fn dynamic_object_types(mut self, root: &str) -> Self {
         let fields = Default::default();
         self.0.dynamic = Some(Arc::new(ObjectType { name: root.into(), fields, open: true }));
@@ -184,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// Allows `includes`: whether a value, or one of a list of at most 48 of them, is another.
+    /// Allows `includes`: whether a value equals another, or a list of at most 48 values contains it.
     ///
     /// ```
     /// use kevel_cel::{Activation, Budget, Environment};
@@ -198,8 +198,7 @@ impl Builder {
         self
     }
 
-    /// Declares what expressions need that make JSON patches: `JSONPatch{op: 'add', …}` and
-    /// `jsonpatch.escapeKey`.
+    /// Declares `JSONPatch{op: 'add', …}` and `jsonpatch.escapeKey`.
     pub fn json_patch(mut self) -> Self {
         self.0.json_patch = true;
         let patch = DeclType::object(
@@ -214,7 +213,7 @@ impl Builder {
         self.object_types(&patch)
     }
 
-    /// The environment with what was declared.
+    /// Builds the environment.
     pub fn build(self) -> Environment {
         Environment(Arc::new(self.0))
     }

@@ -1,8 +1,8 @@
-//! Why an evaluation has no result.
+//! Evaluation errors.
 
 use std::fmt;
 
-/// Why an evaluation has no result; prints as the reference does.
+/// Evaluation error; prints as in the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
@@ -11,15 +11,15 @@ pub struct Error {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Like a value, one side of `||` may be this and the other decide.
+    /// Error that CEL treats as a value: the other side of `||` may decide.
     Failed,
-    /// Nothing more is evaluated.
+    /// The cost limit is exceeded; evaluation ends.
     CostLimit,
     Interrupted,
 }
 
 impl Error {
-    /// An error that is part of the evaluation: `||` may make up for it.
+    /// Error within the evaluation: the other side of `||` may decide.
     pub fn new(message: impl Into<String>) -> Self {
         Error { kind: Kind::Failed, message: message.into().into() }
     }
@@ -37,17 +37,17 @@ impl Error {
         Error { kind: Kind::Interrupted, message: "operation interrupted".into() }
     }
 
-    /// Whether the evaluation took more than its budget.
+    /// Whether the cost limit was exceeded.
     pub fn is_cost_limit(&self) -> bool {
         self.kind == Kind::CostLimit
     }
 
-    /// Whether evaluation was stopped from outside, or for want of an answer.
+    /// Whether evaluation was interrupted from outside, or because an authorization check has to wait.
     pub fn is_interrupted(&self) -> bool {
         self.kind == Kind::Interrupted
     }
 
-    /// Whether evaluation was stopped, for its cost or from outside.
+    /// Whether evaluation was ended by the cost limit or an interruption.
     pub fn is_cancelled(&self) -> bool {
         self.kind != Kind::Failed
     }

@@ -1,10 +1,9 @@
 //! The Common Expression Language as Kubernetes uses it: admission policies, validation rules of
 //! custom resources, match conditions, authentication and authorization configuration.
 //!
-//! An [`Environment`] says which variables there are and of which types; CEL's own functions and
-//! Kubernetes' libraries are always there. Compiling an expression in it checks its types (issues
-//! print as the reference prints them) and gives a [`Program`], which is evaluated as often as
-//! needed. Values borrow the objects they stand for.
+//! An [`Environment`] declares variables and their types; CEL's standard library and Kubernetes' libraries are always
+//! available. Compiling an expression checks its types (issues print as in the reference) and gives a [`Program`],
+//! which can be evaluated any number of times. Values borrow from the objects that they represent.
 //!
 //! ```
 //! use kevel_api::value::{Map, Value as Tree};

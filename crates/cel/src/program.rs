@@ -1,4 +1,4 @@
-//! Expressions that can be evaluated.
+//! Compiled expressions and their evaluation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::source::Issues;
 use crate::types::Type;
 use crate::value::Value;
 
-/// The most that one evaluation may cost: about a tenth of a second.
+/// Cost limit of one evaluation: about a tenth of a second.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
-/// How many rounds of comprehensions pass between checks whether evaluation is to stop.
+/// Iterations of comprehensions between checks of interruption.
 pub const CHECK_FREQUENCY: u32 = 100;
 
-/// Why an expression cannot be evaluated.
+/// Error of compiling an expression.
 #[derive(Clone, Debug)]
 pub enum CompileError {
-    /// It cannot be parsed, or its types do not fit.
+    /// Issues of parsing or type checking.
     Issues(Issues),
-    /// A constant in it makes no sense: a regular expression that is none, `int('x')`.
+    /// A constant is invalid: a malformed regular expression, `int('x')`.
     Program {
-        /// What makes no sense.
+        /// Message.
         why: String,
-        /// The type that the result would have.
+        /// Type that the result would have.
         output_type: Type,
     },
 }
@@ -68,24 +68,24 @@ impl Program {
         Program(Arc::new(Compiled { ast, checked, plan, environment, nesting }))
     }
 
-    /// How deep it nests, for [`with_stack`](crate::with_stack). What variables are made of comes on top: see
+    /// Nesting depth, for [`with_stack`](crate::with_stack). That of variables comes on top: see
     /// [`Variables::nesting_of`].
     pub fn nesting(&self) -> usize {
         self.0.nesting
     }
 
-    /// The type of the result.
+    /// Type of the result.
     pub fn output_type(&self) -> Type {
         self.0.checked.types.get(&self.0.ast.root.id).cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Evaluates the expression. The result borrows from what the variables borrow; the cost is told
-    /// whether there is a result or not.
+    /// Evaluates the expression. The result borrows what the variables borrow; the cost is returned with or without a
+    /// result.
     pub fn evaluate<'a>(&self, activation: &Activation<'a>, budget: Budget<'_>) -> Evaluation<'a> {
         evaluate(&self.0.plan, activation, budget)
     }
 
-    /// What an evaluation costs at least and at most, as far as the declared sizes tell.
+    /// Minimum and maximum cost of an evaluation, by the declared sizes.
     pub fn estimate_cost(&self) -> crate::cost::CostEstimate {
         crate::cost::estimate(&self.0.ast, &self.0.checked, &self.0.environment)
     }
@@ -97,7 +97,7 @@ impl Program {
         found
     }
 
-    /// Visits the names of all fields that are selected, of whatever.
+    /// Visits the names of all selected fields, on any operand.
     pub(crate) fn for_each_selected(&self, visit: &mut dyn FnMut(&str)) {
         self.0.ast.root.visit(&mut |node| match &node.kind {
             ExprKind::Select { field, .. } => visit(field),
@@ -119,24 +119,23 @@ impl Program {
     }
 }
 
-/// How an evaluation went.
+/// Outcome of an evaluation.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// The value, or why there is none.
+    /// Value or error.
     pub result: Result<Value<'a>, Error>,
-    /// What it has cost, in CEL's units.
+    /// Actual cost, in CEL's units.
     pub cost: u64,
 }
 
-/// How much an evaluation may take.
+/// Limits of an evaluation.
 #[derive(Clone, Copy, Default)]
 pub struct Budget<'b> {
-    /// The most that it may cost; [`PER_CALL_LIMIT`] if not given. So much may each field of a composed
-    /// variable cost that it looks at.
+    /// Cost limit; [`PER_CALL_LIMIT`] if not given. It also applies to each field of a composed variable by itself.
     pub cost: Option<u64>,
-    /// The most that all those fields may cost together before no more are evaluated.
+    /// Cost limit of all such fields together, after which no more are evaluated.
     pub composition: Option<u64>,
-    /// Asked from time to time whether to stop.
+    /// Polled from time to time; true interrupts the evaluation.
     pub interrupted: Option<&'b dyn Fn() -> bool>,
 }
 
@@ -146,7 +145,7 @@ impl fmt::Debug for Budget<'_> {
     }
 }
 
-/// The values of variables.
+/// Values of variables.
 #[derive(Debug, Default)]
 pub struct Activation<'a> {
     variables: Vec<(&'a str, Value<'a>)>,
@@ -154,26 +153,25 @@ pub struct Activation<'a> {
 }
 
 impl<'a> Activation<'a> {
-    /// An activation without variables.
+    /// Makes an activation without variables.
     pub fn new() -> Self {
         Activation::default()
     }
 
-    /// Gives a variable its value.
+    /// Binds a variable to a value.
     pub fn bind(&mut self, name: &'a str, value: Value<'a>) -> &mut Self {
         self.variables.push((name, value));
         self
     }
 
-    /// Gives a variable its fields, which are expressions over the same variables and over the
-    /// fields in front of them: the `variables` of an admission policy. What comes of one that does
-    /// not compile is that it does not.
+    /// Binds a variable whose fields are expressions over the same variables and earlier fields: the `variables` of an
+    /// admission policy. A field that does not compile fails when it is read.
     pub fn compose(&mut self, name: &'a str, variables: &'a Variables) -> &mut Self {
         self.compositions.push(Composed::new(name, variables));
         self
     }
 
-    /// What the fields that were looked at since the last call cost.
+    /// Cost of the fields evaluated since the last call.
     pub fn take_composition_cost(&self) -> u64 {
         self.compositions.iter().map(|composition| composition.cost.take()).sum()
     }

@@ -1,26 +1,26 @@
-//! The text of an expression, and what is said about places in it.
+//! Source text of an expression, and issues with positions in it.
 
 use std::fmt;
 
-/// A place in an expression: a line counted from 1 and a column counted from 0, in characters.
+/// Position in an expression: line from 1 and column from 0, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: i32,
-    /// The column, from 0.
+    /// Column, from 0.
     pub column: i32,
 }
 
 impl Location {
-    /// For what is wrong with the expression as a whole.
+    /// Position of issues with the expression as a whole.
     pub const NONE: Location = Location { line: -1, column: -1 };
 }
 
-/// The text of an expression, addressed by character.
+/// Source text, addressed by character.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub characters: Vec<char>,
-    /// Where each line but the first starts, and one past the end.
+    /// Start of each line but the first, and one past the end.
     line_starts: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Source {
         (!self.characters.is_empty()).then(|| text.iter().collect())
     }
 
-    /// The line of an issue with a mark under its place.
+    /// Line of an issue, with a mark under its position.
     fn snippet(&self, location: Location) -> Option<String> {
         const LONGEST_SNIPPET: usize = 16384;
         let line = self.line(location.line)?;
@@ -69,25 +69,25 @@ impl Source {
     }
 }
 
-/// One thing that is wrong with an expression.
+/// An issue with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// Where in the expression.
+    /// Position in the expression.
     pub location: Location,
-    /// What is wrong.
+    /// Message.
     pub message: String,
 }
 
-/// What is wrong with an expression; prints as the reference does, with the lines in question.
+/// Issues with an expression; prints as in the reference, with the affected lines.
 #[derive(Clone, Debug)]
 pub struct Issues {
     source: Source,
     issues: Vec<Issue>,
-    /// How many there were; those beyond [`MAX_ISSUES`] are not kept.
+    /// Number of issues; those beyond [`MAX_ISSUES`] are not kept.
     count: usize,
 }
 
-/// How many issues of an expression are reported.
+/// Limit on reported issues.
 pub const MAX_ISSUES: usize = 100;
 
 impl Issues {
@@ -114,7 +114,7 @@ impl Issues {
         Err(self)
     }
 
-    /// The issues in the order of their places.
+    /// Issues in the order of their positions.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Issue> {
         self.issues.iter()
     }

@@ -1,16 +1,16 @@
-//! Room for evaluations that nest deep.
+//! Stack space for evaluations that nest deep.
 
-/// How deep expressions may nest that are evaluated where one is.
+/// Deepest nesting that is evaluated on the caller's stack.
 const SHALLOW: usize = 64;
 
-/// How deep they may nest at all, with the variables that they refer to, and those that these refer to.
+/// Limit on nesting, including variables that are referred to directly or indirectly.
 pub const MAX_NESTING: usize = 2500;
 
-/// What one level takes, in a build without optimization.
+/// Stack size of one level, in a build without optimization.
 const LEVEL: usize = 8 << 10;
 
-/// Does something with expressions that nest this deep, where there is enough stack for it: threads that serve requests
-/// have 2 MiB. `None` if they nest deeper than [`MAX_NESTING`].
+/// Runs a function on expressions of this nesting depth, with enough stack: threads that serve requests have 2 MiB.
+/// `None` beyond [`MAX_NESTING`].
 ///
 /// ```
 /// assert_eq!(kevel_cel::with_stack(10, || 1 + 1), Some(2));

@@ -1,14 +1,14 @@
-//! Types as the checker knows them.
+//! Types of the checker.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The type of an expression.
+/// Type of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Known only when evaluated.
+    /// Known only at run time.
     Dyn,
-    /// Like [`Type::Dyn`]; what a map of claims holds.
+    /// Like [`Type::Dyn`]; the type of claims' values.
     Any,
     /// `null_type`
     Null,
@@ -32,45 +32,45 @@ pub enum Type {
     List(Arc<Type>),
     /// `map(K, V)`
     Map(Arc<(Type, Type)>),
-    /// The type of a type.
+    /// Type of a type.
     Type(Option<Arc<Type>>),
-    /// An object with declared fields, by name.
+    /// Object with declared fields, by name.
     Object(Arc<str>),
-    /// A type that only functions look into: `optional_type(string)`, `net.IP`.
+    /// Type that only functions can inspect: `optional_type(string)`, `net.IP`.
     Opaque(Arc<str>, Arc<[Type]>),
-    /// A type parameter of a signature.
+    /// Type parameter of a signature.
     Param(char),
-    /// A type that is still to be found out.
+    /// Type variable, still to be inferred.
     Var(u32),
-    /// Of an expression that has an issue.
+    /// Type of an expression with an issue.
     Error,
 }
 
-/// The name of the type of optional values.
+/// Name of the type of optional values.
 pub(crate) const OPTIONAL: &str = "optional_type";
 
 impl Type {
-    /// The type of lists of such elements.
+    /// List type.
     pub fn list(element: Type) -> Self {
         Type::List(Arc::new(element))
     }
 
-    /// The type of maps with such keys and values.
+    /// Map type.
     pub fn map(key: Type, value: Type) -> Self {
         Type::Map(Arc::new((key, value)))
     }
 
-    /// An object type by name.
+    /// Object type by name.
     pub fn object(name: &str) -> Self {
         Type::Object(name.into())
     }
 
-    /// The type of optional values.
+    /// Optional type.
     pub fn optional(of: Type) -> Self {
         Type::Opaque(OPTIONAL.into(), Arc::new([of]))
     }
 
-    /// The name without parameters, which is what values have at run time.
+    /// Name without parameters, as values have it at run time.
     pub fn name(&self) -> &str {
         match self {
             Type::Dyn => "dyn",
@@ -94,8 +94,8 @@ impl Type {
         }
     }
 
-    /// The name with those of its parameters, as what is said about a whole expression has it; the
-    /// checker's issues have shorter names ([`Display`](fmt::Display)).
+    /// Name with parameters, for messages about a whole expression; the checker's issues use shorter names
+    /// ([`Display`](fmt::Display)).
     ///
     /// ```
     /// use kevel_cel::Type;
@@ -118,7 +118,7 @@ impl Type {
         self.is_dyn() || *self == Type::Error
     }
 
-    /// What an optional type is optional of.
+    /// Inner type of an optional type.
     pub(crate) fn optional_of(&self) -> Option<&Type> {
         match self {
             Type::Opaque(name, of) if &**name == OPTIONAL => of.first(),
@@ -126,7 +126,7 @@ impl Type {
         }
     }
 
-    /// The types that it is made of.
+    /// Type parameters.
     pub(crate) fn parameters(&self) -> Vec<&Type> {
         match self {
             Type::List(element) => vec![element],
@@ -137,7 +137,7 @@ impl Type {
         }
     }
 
-    /// Whether it is the same type, whatever its undecided parts are called.
+    /// Whether it is the same type, whatever the names of its type variables.
     pub(crate) fn is_equivalent(&self, other: &Type) -> bool {
         if let (Type::Var(_) | Type::Param(_), Type::Var(_) | Type::Param(_)) = (self, other) {
             return true;
@@ -149,7 +149,7 @@ impl Type {
             && mine.iter().zip(others).all(|(a, b)| a.is_equivalent(b))
     }
 
-    /// Replaces its leaves.
+    /// Replaces leaves of the type.
     pub(crate) fn rewrite(&self, leaf: &mut dyn FnMut(&Type) -> Option<Type>) -> Type {
         if let Some(replaced) = leaf(self) {
             return replaced;
@@ -166,7 +166,7 @@ impl Type {
     }
 }
 
-/// As messages of the checker name it.
+/// Prints as in messages of the checker.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -187,7 +187,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The types of a function's receiver and arguments, and of its result.
+/// Types of a function's receiver, arguments and result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Signature {
     pub member: bool,
@@ -196,7 +196,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Reads a signature of a library's table: `string.(int) -> string`, `(list(A)) -> A`.
+    /// Parses a signature of a library's table: `string.(int) -> string`, `(list(A)) -> A`.
     pub fn parse(text: &str) -> Option<Signature> {
         let (args, result) = text.split_once(" -> ")?;
         let open = if args.starts_with('(') { 0 } else { args.find(".(")? };
@@ -212,7 +212,7 @@ impl Signature {
         Some(Signature { member: !receiver.is_empty(), args: types, result: parse_type(result)? })
     }
 
-    /// The parameters in the order in which they first appear.
+    /// Type parameters in order of first appearance.
     pub fn parameters(&self) -> Vec<char> {
         let mut found = Vec::new();
         for ty in self.args.iter().chain([&self.result]) {
@@ -265,7 +265,7 @@ fn parse_type(text: &str) -> Option<Type> {
     }
 }
 
-/// Splits at the commas that stand in no parentheses.
+/// Splits at commas outside of parentheses.
 fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c| {

@@ -1,5 +1,5 @@
-//! Expressions, what they come to, what that cost and what it was estimated to cost, against
-//! variables of all types. `cases/expressions.txt` and `cases/issues.txt` are the tables.
+//! Tests of expressions: results, actual and estimated costs, with variables of all types. The tables are
+//! `cases/expressions.txt` and `cases/issues.txt`.
 
 #![allow(clippy::unwrap_used)]
 

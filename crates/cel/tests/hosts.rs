@@ -1,5 +1,5 @@
-//! What hosts bring: authorizers, variables that are expressions, objects that expressions make,
-//! types of built-in kinds.
+//! Tests of the host's parts: authorizers, variables that are expressions, constructed objects, types of built-in
+//! kinds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use kevel_cel::{
 
 struct Recorded;
 
-/// Allows what it is asked about `pods`, and repeats the question as the reason.
+/// Allows questions about `pods`, and gives the question as the reason.
 impl Authorizer for Recorded {
     fn authorize_path(
         &self,
@@ -61,7 +61,7 @@ fn evaluate(program: &Program) -> String {
     }
 }
 
-/// Programs are compiled once and evaluated by whoever serves a request.
+/// Programs and environments are shared by the threads that serve requests.
 #[test]
 fn programs_are_shared_by_threads() {
     fn shared<T: Send + Sync>() {}

@@ -1,4 +1,4 @@
-//! Hostile expressions: what is too large is refused, what takes too long is stopped.
+//! Tests of limits with hostile expressions: too large ones are refused, too long evaluations are stopped.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn environment() -> Environment {
     Environment::builder().variable("x", DeclType::simple(Type::Dyn)).bindings().build()
 }
 
-/// What compiling gives, on a thread with as little stack as those that serve requests.
+/// Compiles on a thread with the small stack of request threads.
 fn compile(text: String) -> Result<(), String> {
     let compile = move || environment().compile(&text).map(|_| ()).map_err(|e| e.to_string());
     std::thread::Builder::new().stack_size(2 << 20).spawn(compile).unwrap().join().unwrap()
@@ -66,7 +66,7 @@ fn size() {
         found,
         "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
     );
-    // Each doubles the expression in front of it.
+    // Each call doubles the expression before it.
     let doubling = format!("optional.of(1){}", ".optMap(a, a)".repeat(100));
     assert!(compile(doubling).unwrap_err().contains("too many nested optMap() calls"));
     let many: String = (0..30_000).map(|_| "[],").collect();
@@ -82,7 +82,7 @@ fn cost() {
     for text in [
         "lists.range(100000).all(a, lists.range(100000).all(b, true))",
         "lists.range(1000000000)",
-        // Lists and strings that double, again and again.
+        // Lists and strings that double again and again.
         &(0..60).fold("x".to_owned(), |text, _| format!("cel.bind(y, {text}, y + y)")),
         &(0..60).fold("[x] == [x]".to_owned(), |text, _| {
             format!("cel.bind(y, [[1]], {text}) && cel.bind(y, lists.range(900000), y + y + y == y + y + y)")
@@ -110,7 +110,7 @@ fn interruption() {
     assert!(error.is_cancelled());
 }
 
-/// What authors of custom objects can make of rules that look innocent.
+/// Large custom objects cannot make innocent rules expensive.
 #[test]
 fn large_values() {
     let environment = environment();
@@ -154,7 +154,7 @@ fn large_values() {
     }
 }
 
-/// Types that double with every step are told apart as far as that can be.
+/// Types that double with every step are distinguished only up to a limit.
 #[test]
 fn large_types() {
     for (step, times) in [(".map(a, {a: a})", 90), (".map(a, [a, a])", 120)] {
@@ -173,7 +173,7 @@ fn large_types() {
     }
 }
 
-/// Patterns were compiled to be checked, and again to be planned: 1,500 of them took 5.5 s of a ResourceClaim.
+/// Patterns used to be compiled by the checker and again by the planner: 1,500 of them took 5.5 s of a ResourceClaim.
 #[test]
 fn many_patterns_cost_little_before_they_are_needed() {
     const PATTERNS: usize = 1_500;
@@ -182,10 +182,10 @@ fn many_patterns_cost_little_before_they_are_needed() {
         calls.collect::<Vec<_>>().join(" || ")
     };
     let begun = kevel_clock::monotonic_now();
-    // More copies than Go takes.
+    // More repetitions than Go accepts.
     let refused = compile(all(&|_| "(a{1,100}){1,100}".to_owned())).unwrap_err();
     assert!(refused.contains("invalid matches argument"), "{refused:.200}");
-    // As many as it takes, each pattern another.
+    // As many repetitions as Go accepts, each pattern another.
     compile(all(&|i| format!("(a{{1,30}}){{1,33}}b{{{}}}.{{1000}}", i % 1000))).unwrap();
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "{took:?}");

@@ -1,5 +1,5 @@
-//! Rules over custom resources: values have the types of the schema, and estimates its bounds.
-//! `cases/rules.txt` is the table; the schema and the object stand beside it.
+//! Tests of validation rules of custom resources: values have the types of the schema, and estimates its bounds. The
+//! table is `cases/rules.txt`; schema and object are beside it.
 
 #![allow(clippy::unwrap_used)]
 

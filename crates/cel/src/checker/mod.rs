@@ -1,4 +1,4 @@
-//! What type each part of an expression has, and which functions its calls mean.
+//! Type checker: the types of nodes, and the functions and overloads of calls.
 
 mod unify;
 mod validate;
@@ -14,24 +14,24 @@ use crate::source::Issues;
 use crate::types::Type;
 use unify::{Substitutions, most_general};
 
-/// What the checker found out about an expression, by node.
+/// Result of the checker, by node.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub types: HashMap<ExprId, Type>,
     pub references: HashMap<ExprId, Reference>,
 }
 
-/// What a node stands for.
+/// Name or function that a node refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
     /// A variable or type.
     Name(Arc<str>),
-    /// A function, by its full name, and those of its overloads that the arguments may fit. A call
-    /// that `drops_target` spells the function's name with its receiver: `sets.contains(a, b)`.
+    /// A function by its full name, with the overloads that the arguments may fit. With `drops_target`, the receiver of
+    /// the call is part of the function's name: `sets.contains(a, b)`.
     Function { name: &'static str, overloads: Vec<&'static str>, drops_target: bool },
 }
 
-/// Checks an expression.
+/// Checks the types of an expression.
 pub(crate) fn check(
     ast: &Ast,
     environment: &Environment,
@@ -62,7 +62,7 @@ struct Checker<'c> {
     variables: Option<&'c Variables>,
     issues: Issues,
     substitutions: Substitutions,
-    /// The variables of the comprehensions around, innermost last.
+    /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     checked: Checked,
 }
@@ -126,7 +126,7 @@ impl Checker<'_> {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
-    /// The type of a name; a dot in front makes no difference, as there is no container.
+    /// Type of a name; a leading dot makes no difference, as there is no container.
     fn lookup(&self, name: &str) -> Option<Type> {
         let name = name.strip_prefix('.').unwrap_or(name);
         let local = self.scopes.iter().rev().find(|(known, _)| &**known == name);
@@ -324,7 +324,7 @@ impl Checker<'_> {
         Type::Bool
     }
 
-    /// A signature with variables of its own.
+    /// Argument and result types of an overload, with fresh type variables.
     fn instantiate(&mut self, overload: &crate::library::Overload) -> (Vec<Type>, Type) {
         let signature = &overload.signature;
         let variables: Vec<(char, Type)> = overload
@@ -352,8 +352,7 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of elements of which one more is known. That mixed ones are an issue is found out
-    /// later: see [`validate`].
+    /// Common type of a list's elements so far and one more. Mixed types are reported later: see [`validate`].
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         let (a, b) = (std::slice::from_ref(&previous), std::slice::from_ref(&current));

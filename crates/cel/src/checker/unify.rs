@@ -1,16 +1,15 @@
-//! Which types fit which, and what is thereby found out about undecided ones.
+//! Unification of types.
 
 use crate::types::Type;
 
-/// How many parts a type may have that is told from others. What is made of itself twice, again and again,
-/// has more than anybody can compare: it is `dyn`.
+/// Limit on the parts of a type. A type that doubles again and again cannot be compared in time: it becomes `dyn`.
 const MAX_TYPE_SIZE: usize = 1000;
 
-/// What is known about type variables. Attempts that fail are undone.
+/// Substitutions of type variables. Failed attempts are undone.
 #[derive(Default)]
 pub(super) struct Substitutions {
     types: Vec<Option<Type>>,
-    /// What to restore, newest last.
+    /// Old substitutions to restore, newest last.
     trail: Vec<(u32, Option<Type>)>,
 }
 
@@ -20,7 +19,7 @@ impl Substitutions {
         Type::Var(self.types.len() as u32 - 1)
     }
 
-    /// Whether every type of the one list fits its counterpart.
+    /// Whether every type of `from` is assignable to its counterpart in `to`.
     pub fn assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let fits = from.len() == to.len() && from.iter().zip(to).all(|(a, b)| self.fits(a, b));
@@ -33,7 +32,7 @@ impl Substitutions {
         fits
     }
 
-    /// A type with what is known put in; with `decide`, what is not known is `dyn`.
+    /// Type with its variables replaced; with `decide`, unknown variables become `dyn`.
     pub fn substitute(&self, ty: &Type, decide: bool) -> Type {
         ty.rewrite(&mut |leaf| match leaf {
             Type::Var(variable) => match self.find(*variable) {
@@ -49,12 +48,12 @@ impl Substitutions {
         self.types.get(variable as usize)?.as_ref()
     }
 
-    /// A type, or `dyn` if it has more parts than are told apart.
+    /// The type, or `dyn` if it exceeds the limit on parts.
     pub fn bounded(&self, ty: Type) -> Type {
         if self.count(&ty, MAX_TYPE_SIZE).is_some() { ty } else { Type::Dyn }
     }
 
-    /// What is left of so many parts when those of a type are taken, if they are enough.
+    /// Number of parts left after those of a type are subtracted; `None` if they exceed `left`.
     fn count(&self, ty: &Type, left: usize) -> Option<usize> {
         let left = left.checked_sub(1)?;
         match ty {
@@ -105,7 +104,7 @@ impl Substitutions {
         a.len() == b.len() && a.into_iter().zip(b).all(|(a, b)| self.fits(a, b))
     }
 
-    /// Whether a variable can be this type, and whether something was known about it.
+    /// Whether a variable can be this type, and whether the variable had a type before.
     fn can_stand_for(&mut self, ty: &Type, variable: u32) -> (bool, bool) {
         if *ty == Type::Var(variable) {
             return (true, true);
@@ -130,7 +129,7 @@ impl Substitutions {
         (true, false)
     }
 
-    /// Whether a variable is part of a type, which would make it infinite.
+    /// Whether a variable occurs in a type, which would make the type infinite.
     fn occurs(&self, variable: u32, within: &Type) -> bool {
         match within {
             Type::Var(other) if *other == variable => true,
@@ -144,7 +143,7 @@ fn is_nullable(ty: &Type) -> bool {
     matches!(ty, Type::Null | Type::Opaque(..) | Type::Object(_) | Type::Duration | Type::Timestamp)
 }
 
-/// The more general of two types that fit each other.
+/// The more general of two types of which one is assignable to the other.
 pub(super) fn most_general<'t>(a: &'t Type, b: &'t Type) -> &'t Type {
     if is_equal_or_more_general(a, b) { a } else { b }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with constants: literals that a function will not take, mixed lists, format texts.
+//! Validation of constants: literal arguments that a function does not accept, mixed lists, format strings.
 
 use kevel_regexp::Regexp;
 
@@ -36,7 +36,7 @@ impl Validator<'_> {
         self.checked.types.get(&id).cloned().unwrap_or(Type::Dyn)
     }
 
-    /// The first argument, where it is a literal, must be one that the function takes.
+    /// Checks the first argument of a function if it is a literal.
     fn literal_argument(&mut self, node: &Expr, name: &str) {
         let ExprKind::Call { function, args, .. } = &node.kind else { return };
         let Some(Expr { id, kind: ExprKind::Literal(literal) }) = args.first() else { return };
@@ -59,7 +59,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Elements of one list, and entries of one map, have one type; not so arguments of `format`.
+    /// Checks that elements of a list, and entries of a map, have one type, except in arguments of `format`.
     fn homogeneous(&mut self, node: &Expr, exempt: bool) {
         let exempt = exempt
             || matches!(&node.kind, ExprKind::Call { function, .. } if &**function == "format");

@@ -1,4 +1,4 @@
-//! What a call cost.
+//! Actual cost of calls.
 
 use super::{
     AUTHORIZER_COST, LIST_COST, REGEX_FACTOR, REQUIREMENT_COST, REQUIREMENTS_PER_CHARACTER,
@@ -10,7 +10,7 @@ use crate::value::{List, Value};
 
 type Outcome<'a> = Result<Value<'a>, Error>;
 
-/// The cost of a call; `overload` is empty if more than one was possible.
+/// Cost of a call; `overload` is empty if several were possible.
 pub(crate) fn call_cost(
     function: &str,
     overload: &str,
@@ -41,7 +41,7 @@ pub(crate) fn call_cost(
         })
 }
 
-/// Characters, bytes, elements or entries; one for what has no size.
+/// Characters, bytes, elements or entries; 1 for values without a size.
 fn size(outcome: &Outcome<'_>) -> u64 {
     match outcome {
         Ok(Value::Optional(Some(value))) => plain_size(value),
@@ -50,8 +50,8 @@ fn size(outcome: &Outcome<'_>) -> u64 {
     }
 }
 
-/// The size of the smaller one of two arguments. The characters of the larger are not counted: that
-/// would take longer than the comparison whose cost this is.
+/// Size of the smaller of two arguments. The characters of the larger are not counted: that would take longer than the
+/// comparison.
 fn smaller(args: &[Outcome<'_>]) -> u64 {
     match args {
         [Ok(Value::String(a)), Ok(Value::String(b))] => {
@@ -67,7 +67,7 @@ fn smaller(args: &[Outcome<'_>]) -> u64 {
     }
 }
 
-/// The most bytes that a character takes.
+/// Longest UTF-8 encoding of a character, in bytes.
 const MAX_CHARACTER: usize = 4;
 
 fn plain_size(value: &Value<'_>) -> u64 {
@@ -86,7 +86,7 @@ fn matching(text: u64, pattern: u64) -> u64 {
     text.saturating_mul((pattern as f64 * REGEX_FACTOR).ceil() as u64)
 }
 
-/// CEL's extensions for sets and lists.
+/// Cost of a call of CEL's extensions for sets and lists.
 fn list_cost(overload: &str, args: &[Outcome<'_>], result: &Outcome<'_>) -> Option<u64> {
     let size = |index: usize| args.get(index).map_or(1, size);
     // A negative factor wraps around, as it does in the reference; the call has failed anyway.
@@ -122,7 +122,7 @@ fn kubernetes_cost(
     args: &[Outcome<'_>],
     result: &Outcome<'_>,
 ) -> Option<u64> {
-    // Unlike elsewhere, optional values have no size of their own here.
+    // Unlike elsewhere, optional values have no size here.
     let plain = |outcome: &Outcome<'_>| match outcome {
         Ok(value) => plain_size(value),
         Err(_) => 1,
@@ -185,7 +185,7 @@ fn traversal_twice(size: u64) -> u64 {
     (size as f64 * 2.0 * STRING_FACTOR).ceil() as u64
 }
 
-/// What looking at everything in a value costs.
+/// Cost of reading everything in a value.
 pub(crate) fn deep_traversal(value: &Value<'_>) -> u64 {
     let bytes = |len: usize| (len as f64 * STRING_FACTOR) as u64;
     match value {

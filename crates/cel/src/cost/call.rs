@@ -1,4 +1,4 @@
-//! What a call costs, from the sizes of its operands.
+//! Estimated cost of calls, from the sizes of their operands.
 
 use super::size::{CostEstimate, SizeEstimate};
 use super::{
@@ -8,11 +8,11 @@ use super::{
 use crate::library::MAX_INCLUDES;
 use crate::types::Type;
 
-/// What is known of a receiver or argument.
+/// Facts about a receiver or argument.
 pub(super) struct Operand {
     pub ty: Type,
     pub size: Option<SizeEstimate>,
-    /// The size that elements of a list are declared with.
+    /// Declared size of a list's elements.
     pub element_size: Option<SizeEstimate>,
     pub literal: Option<i64>,
 }
@@ -22,7 +22,7 @@ impl Operand {
         self.size.unwrap_or(SizeEstimate::UNKNOWN)
     }
 
-    /// The type of a list's elements.
+    /// Type of a list's elements.
     fn element(&self) -> Option<Type> {
         self.ty.parameters().first().map(|ty| (*ty).clone())
     }
@@ -32,26 +32,26 @@ impl Operand {
     }
 }
 
-/// An estimate of a call.
+/// Cost estimate of a call.
 pub(super) struct CallEstimate {
     pub cost: CostEstimate,
     pub result_size: Option<SizeEstimate>,
     pub kind: Estimate,
 }
 
-/// How the costs of a call's arguments count.
+/// Evaluation of a call's arguments, which decides how their costs count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Estimate {
     /// All are evaluated.
     Plain,
-    /// Perhaps only the first is evaluated.
+    /// The first is evaluated, and perhaps the second.
     ShortCircuit,
     /// The first is evaluated, and one of the others.
     Conditional,
 }
 
 impl CallEstimate {
-    /// With what it costs to evaluate the arguments.
+    /// Cost of the call together with its arguments.
     pub fn with_arguments(&self, args: &[CostEstimate]) -> CostEstimate {
         let sum = || args.iter().fold(CostEstimate::default(), |sum, arg| sum.add(*arg));
         match (self.kind, args) {
@@ -86,10 +86,10 @@ pub(super) fn call_estimate(
     CallEstimate { cost, result_size, kind }
 }
 
-/// A cost, and the size of the result where that is known.
+/// Cost, and size of the result if it is known.
 type Sized = (CostEstimate, Option<SizeEstimate>);
 
-/// CEL's extensions for sets and lists.
+/// Estimates a call of CEL's extensions for sets and lists.
 fn list_estimate(overload: &str, target: Option<&Operand>, args: &[Operand]) -> Option<Sized> {
     let allocating = |factor: f64, size: SizeEstimate| {
         Some((size.scale(factor).add(ONE).add(CostEstimate::fixed(LIST_COST)), Some(size)))
@@ -218,7 +218,7 @@ fn kubernetes_estimate(
     }
 }
 
-/// Comparing two values of one of Kubernetes' types.
+/// Estimates the comparison of two values of a Kubernetes type.
 fn equality(ty: &Type, right: &Operand) -> Option<Sized> {
     match ty.name() {
         "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver" => Some((ONE, None)),
@@ -235,7 +235,7 @@ fn equality(ty: &Type, right: &Operand) -> Option<Sized> {
     }
 }
 
-/// The size of a text in which something of one size is replaced by something of another.
+/// Size of a text after replacing parts of one size by parts of another.
 fn replaced(size: SizeEstimate, from: SizeEstimate, to: SizeEstimate) -> SizeEstimate {
     let (mut count, mut retained) = (SizeEstimate::default(), SizeEstimate::default());
     let parts = |size: u64, of: u64| (size as f64 / of as f64).ceil() as u64;
@@ -256,7 +256,7 @@ fn replaced(size: SizeEstimate, from: SizeEstimate, to: SizeEstimate) -> SizeEst
     count.multiply(to).add(retained)
 }
 
-/// The size of a list's elements with a separator between them.
+/// Size of a list's elements joined with a separator.
 fn joined(list: &Operand, separator: Option<&Operand>) -> SizeEstimate {
     let count = list.size();
     let elements = match list.element() {

@@ -1,6 +1,6 @@
-//! What an expression costs at least and at most.
+//! Cost estimate of an expression: minimum and maximum.
 //!
-//! Sizes come from literals and from declared types: a node is known by its path from a variable,
+//! Sizes come from literals and from declared types: a node is identified by its path from a variable,
 //! `object.spec.containers.@items.name`.
 
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ pub(crate) fn estimate(ast: &Ast, checked: &Checked, environment: &Environment) 
     estimator.cost(&ast.root)
 }
 
-/// Names from a variable down; none where a value does not come from one.
+/// Names from a variable down; `None` if a value does not come from a variable.
 type Path = Option<Arc<[Arc<str>]>>;
 
-/// The sizes of a list's or map's keys and values.
+/// Sizes of the keys and values of a list or map.
 #[derive(Clone, Copy, Debug)]
 struct EntrySizes {
     is_list: bool,
@@ -64,7 +64,7 @@ struct Estimator<'e> {
 }
 
 const ONE: CostEstimate = CostEstimate::fixed(1);
-/// The range before anything is known to be in it.
+/// Identity of [`CostEstimate::union`].
 const EMPTY: CostEstimate = CostEstimate { min: u64::MAX, max: 0 };
 
 impl Estimator<'_> {
@@ -118,7 +118,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The name of a variable, which the expression may spell with a dot in front.
+    /// Name of a variable, without a leading dot.
     fn full_name(&self, expr: &Expr, name: &Arc<str>) -> Arc<str> {
         match self.checked.references.get(&expr.id) {
             Some(Reference::Name(full)) => full.clone(),
@@ -268,8 +268,8 @@ impl Estimator<'_> {
         self.locals.entry(name.clone()).or_default().push(local);
     }
 
-    /// Of one variable it is a list's elements or a map's keys; of two, the indexes or keys and then
-    /// the values.
+    /// Declares an iteration variable. A single variable has a list's elements or a map's keys; of two, the first has
+    /// the indexes or keys and the second the values.
     fn push_iteration(&mut self, name: &Arc<str>, range: &Expr, two: bool, second: bool) {
         let entries = self.entry_sizes(range);
         let is_list = match entries {
@@ -316,7 +316,7 @@ impl Estimator<'_> {
         Some(path.iter().flat_map(|path| path.iter()).chain([step]).cloned().collect())
     }
 
-    /// What a call's estimate needs to know of an operand.
+    /// Facts about an operand for the estimate of a call.
     fn operand(&self, expr: &Expr) -> Operand {
         let of_variable =
             |path: &Arc<[Arc<str>]>| path.first().is_some_and(|name| &**name != ACCUMULATOR);
@@ -336,10 +336,10 @@ impl Estimator<'_> {
         }
     }
 
-    /// The size that the declared type at a path says.
+    /// Size from the declared type at a path.
     fn declared_size(&self, path: &[Arc<str>]) -> Option<SizeEstimate> {
         let (variable, steps) = path.split_first()?;
-        // In a validation rule, paths that start elsewhere than at a variable count as the object's.
+        // In a validation rule, paths that do not start at a variable are taken as paths from `self`.
         let mut declared =
             self.environment.variable(variable).or_else(|| self.environment.variable("self"))?;
         for step in steps {

@@ -1,4 +1,4 @@
-//! What expressions cost: counted while they are evaluated, estimated before.
+//! Cost of expressions: counted during evaluation, estimated before.
 
 mod actual;
 mod call;
@@ -9,23 +9,23 @@ pub(crate) use actual::{call_cost, deep_traversal};
 pub(crate) use estimate::estimate;
 pub use size::CostEstimate;
 
-/// What making a list costs.
+/// Cost of making a list.
 pub(crate) const LIST_COST: u64 = 10;
-/// What making a map costs.
+/// Cost of making a map.
 pub(crate) const MAP_COST: u64 = 30;
-/// What making an object costs.
+/// Cost of making an object.
 pub(crate) const OBJECT_COST: u64 = 40;
-/// What looking at a character costs.
+/// Cost of reading a character.
 const STRING_FACTOR: f64 = 0.1;
-/// What a character of a regular expression costs for each unit of text.
+/// Cost of a character of a regular expression, for each unit of text.
 const REGEX_FACTOR: f64 = 0.25;
-/// What asking the authorizer costs.
+/// Cost of an authorization check.
 const AUTHORIZER_COST: u64 = 350_000;
-/// A character of a selector makes for so many requirements.
+/// Number of selector requirements that one character is counted as.
 const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
 const REQUIREMENT_COST: f64 = (LIST_COST + OBJECT_COST) as f64;
 
-/// Functions that cost one, whatever they are called with.
+/// Functions that cost 1 whatever the arguments.
 const UNIT_COST: &[&str] = &[
     "serviceAccount",
     "path",

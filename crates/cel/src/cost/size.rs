@@ -1,15 +1,15 @@
-//! Ranges of sizes and costs; what is too large to count is unbounded.
+//! Ranges of sizes and costs; values that overflow are unbounded.
 
-/// A range of costs.
+/// Range of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostEstimate {
-    /// The least that it may cost.
+    /// Minimum cost.
     pub min: u64,
-    /// The most that it may cost.
+    /// Maximum cost.
     pub max: u64,
 }
 
-/// A range of sizes.
+/// Range of sizes.
 pub(super) type SizeEstimate = CostEstimate;
 
 impl CostEstimate {
@@ -33,12 +33,12 @@ impl CostEstimate {
         }
     }
 
-    /// Times a factor, rounded up.
+    /// Multiplies by a factor, rounding up.
     pub(super) fn scale(self, factor: f64) -> Self {
         CostEstimate { min: scale(self.min, factor), max: scale(self.max, factor) }
     }
 
-    /// The range that holds both.
+    /// Smallest range that contains both.
     pub(super) fn union(self, other: CostEstimate) -> Self {
         CostEstimate { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
@@ -49,6 +49,6 @@ fn scale(value: u64, factor: f64) -> u64 {
     if value > 0.0 && factor > 0.0 && value > u64::MAX as f64 / factor {
         return u64::MAX;
     }
-    // Converting saturates.
+    // The conversion saturates.
     (value * factor).ceil() as u64
 }

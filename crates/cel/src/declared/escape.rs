@@ -1,11 +1,11 @@
-//! Names of fields as identifiers: `__dash__`, `__dot__`, `__namespace__`.
+//! Escaping of field names as identifiers: `__dash__`, `__dot__`, `__namespace__`.
 
 use crate::parser::RESERVED;
 
 const ESCAPES: &[(&str, &str)] =
     &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// The identifier that a field is accessed by, if it can be made one.
+/// Identifier of a field; `None` if the name cannot be escaped.
 ///
 /// ```
 /// use kevel_cel::escape;
@@ -35,7 +35,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// The name of the field that an identifier accesses.
+/// Field name of an escaped identifier.
 pub fn unescape(identifier: &str) -> Option<String> {
     let mut name = String::with_capacity(identifier.len());
     let mut rest = identifier;

@@ -1,4 +1,4 @@
-//! Declared types of custom kinds, out of their OpenAPI schema.
+//! Declared types of custom resources, from their OpenAPI schemas.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use super::{DeclKind, DeclType, ListKind, MAX_REQUEST_SIZE, ObjectType, escape};
 use crate::types::Type;
 
 impl DeclType {
-    /// The type that a structural OpenAPI schema describes (the tree of a `JSONSchemaProps`), or
-    /// nothing where expressions cannot see values of that schema. With `is_root` the schema is
-    /// that of a resource, which has `apiVersion`, `kind` and `metadata` whatever it says.
+    /// Type of a structural OpenAPI schema (the tree of a `JSONSchemaProps`); `None` if expressions cannot access its
+    /// values. With `is_root` the schema is that of a resource, which always has `apiVersion`, `kind` and `metadata`.
     pub fn from_json_schema(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
         let max_length = number(schema, "maxLength");
         if flag(schema, "x-kubernetes-int-or-string") {
@@ -42,7 +41,7 @@ fn flag(schema: &Tree, name: &str) -> bool {
     schema.at(&[name]).and_then(Tree::as_bool).unwrap_or(false)
 }
 
-/// A bound; negative ones count as zero.
+/// Numeric bound; negative ones count as zero.
 fn number(schema: &Tree, name: &str) -> Option<u64> {
     schema.at(&[name])?.as_int().map(|max| u64::try_from(max).unwrap_or(0))
 }
@@ -71,7 +70,7 @@ fn object(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
         let value = DeclType::from_json_schema(&format!("{name}.@elem"), values, embedded)?;
         let max = number(schema, "maxProperties");
         let max = max.unwrap_or((MAX_REQUEST_SIZE - 2) / (value.min_size + 6));
-        // Nothing is known about keys, which counts as nothing being there.
+        // The size of keys is unknown, which counts as zero in the reference.
         let key = Arc::new(DeclType::string().with_max_elements(0));
         let kind = DeclKind::Map { key, value: value.into() };
         return Some(DeclType::of(kind, 2).with_max_elements(max));
@@ -99,7 +98,7 @@ fn object(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
     Some(DeclType::of(DeclKind::Object(object.into()), min_size).with_max_elements(0))
 }
 
-/// What expressions see of every resource's metadata.
+/// Adds the fields of every resource: `apiVersion`, `kind` and parts of `metadata`.
 fn add_type_and_object_meta(object: &mut ObjectType) {
     let text = || DeclType::string().with_max_elements(MAX_REQUEST_SIZE - 2);
     let metadata = DeclType::object(

@@ -1,4 +1,4 @@
-//! Declared types of kinds whose schema is a table: built-in ones above all.
+//! Declared types from schema tables, above all of built-in kinds.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use kevel_api::schema::{Scalar, Schema, StructFlags};
 use super::{DeclKind, DeclType, ListKind, MAX_REQUEST_SIZE, ObjectType, escape};
 use crate::types::Type;
 
-/// How deep types may nest; `JSONSchemaProps` holds itself.
+/// Limit on the nesting of types; `JSONSchemaProps` contains itself.
 const MAX_DEPTH: usize = 32;
 
 impl DeclType {
-    /// The type of a kind. `name` is what its object type is called; inner ones are called after
-    /// their fields: `name.spec`, `name.spec.containers.@idx`.
+    /// Declared type of a kind. `name` is the name of its object type; inner types are named by their fields:
+    /// `name.spec`, `name.spec.containers.@idx`.
     pub fn from_schema(name: &str, schema: Schema<'_>) -> DeclType {
         declare(name, schema, 0)
     }

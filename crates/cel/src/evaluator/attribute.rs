@@ -1,4 +1,4 @@
-//! Variables, and what is selected of them.
+//! Evaluation of attributes: variables with field selections and indexes.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use super::plan::{Attribute, Qualifier, QualifierKey, Root};
 use crate::error::Error;
 use crate::value::{Key, List, Value};
 
-/// Something that can be selected from: a value, or a variable whose fields are expressions.
+/// Operand of a selection: a value, or a variable whose fields are expressions.
 enum Subject<'a> {
     Value(Value<'a>),
     Composition(Arc<str>),
 }
 
 impl<'e, 'a> Evaluator<'e, 'a> {
-    /// Resolves an attribute and counts that.
+    /// Resolves an attribute and charges its cost.
     pub(super) fn attribute(&mut self, attribute: &'e Attribute) -> Outcome<'a> {
         let outcome = not_cancelled(self.resolve(attribute))?;
         let is_conditional = matches!(attribute.root, Root::Conditional(_));
-        // Looking costs one, a choice between attributes nothing. Tests for presence cost one less.
+        // An attribute costs 1, a choice between attributes 0, and a presence test 1 less.
         match (is_conditional, attribute.test_only) {
             (false, false) => self.charge(1)?,
             (true, true) => self.refund(1),
@@ -30,7 +30,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         }
     }
 
-    /// Takes the accumulator out of its place, so that it can be added to without copying it.
+    /// Moves the accumulator out of its slot, so that it can be extended without a copy.
     pub(super) fn take(&mut self, place: usize) -> Outcome<'a> {
         let value = self.local(place);
         self.charge(1)?;
@@ -45,7 +45,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
             Some(Local::Ready(outcome)) => outcome.clone(),
             Some(Local::Pending(plan)) => {
                 let plan = *plan;
-                // It knows only the variables around it; its own take the places of those inside.
+                // The initial value sees only the enclosing variables; its own use the slots of inner ones.
                 let inner = self.locals.split_off(place);
                 let outcome = not_cancelled(self.evaluate(plan))?;
                 self.locals.truncate(place);
@@ -107,7 +107,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
                 Err(error) if error.is_cancelled() => return Err(error),
                 found => found,
             };
-            // Presence that is all there is to know is looked at, absence of an optional is not.
+            // A presence test is charged; an absent optional is not.
             if !optional || matches!(found, Ok(Some(_))) {
                 self.charge(1)?;
             }
@@ -130,7 +130,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         }
     }
 
-    /// What a qualifier selects: nothing only where its absence is `tested`.
+    /// Selected value; `None` only if it is absent and absence is `tested`.
     fn qualify(
         &mut self,
         subject: &Subject<'a>,

@@ -1,4 +1,4 @@
-//! Walking a plan, counting what it costs.
+//! Evaluation of a plan, with its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use crate::library::no_such_overload;
 use crate::program::{Activation, Budget, Evaluation, PER_CALL_LIMIT};
 use crate::value::{Key, ObjectValue, Value};
 
-/// How many bytes one evaluation may look at, beyond what it is charged for: a quarter of a second.
-/// The reference counts `size` of three megabytes as one, and an object can have it counted a
-/// hundred thousand times.
+/// Limit on the bytes that one evaluation may read, beyond its cost: a quarter of a second. The reference charges 1 for
+/// `size` of three megabytes, and a rule can call it a hundred thousand times.
 const MAX_WORK: u64 = 256 << 20;
 
-/// What a part of an expression comes to.
+/// Result of evaluating a part of an expression.
 pub(super) type Outcome<'a> = Result<Value<'a>, Error>;
 
 /// Evaluates a plan.
@@ -32,7 +31,7 @@ pub(crate) fn evaluate<'a>(
     Evaluation { result, cost: evaluator.cost }
 }
 
-/// Evaluates what has no variables; the message if it has no value.
+/// Evaluates a call with constant arguments; an error message if it has no value.
 pub(super) fn evaluate_constant(plan: &Plan) -> Result<Value<'static>, String> {
     let Plan::Call(call) = plan else { return Err("not a call".to_owned()) };
     let args: Vec<Value<'static>> = call
@@ -48,37 +47,37 @@ pub(super) struct Evaluator<'e, 'a> {
     pub budget: Budget<'e>,
     limit: u64,
     cost: u64,
-    /// How much was looked at, in bytes: some calls cost as much for a large text as for a small one.
+    /// Bytes read so far: some calls cost the same for a large text as for a small one.
     work: u64,
-    /// The variables of the comprehensions around.
+    /// Variables of the enclosing comprehensions.
     pub locals: Vec<Local<'e, 'a>>,
-    /// Rounds of comprehensions, for knowing when to look whether to stop.
+    /// Iterations of comprehensions, for periodic checks of interruption.
     pub rounds: u32,
 }
 
 /// A local variable.
 pub(super) enum Local<'e, 'a> {
-    /// An accumulator is evaluated when it is first looked at.
+    /// Initial value of an accumulator, evaluated on first use.
     Pending(&'e Plan),
     Ready(Outcome<'a>),
 }
 
 impl<'e, 'a> Evaluator<'e, 'a> {
-    /// Counts a cost; an error once there is more than is allowed.
+    /// Adds to the cost; an error above the limit.
     pub fn charge(&mut self, cost: u64) -> Result<(), Error> {
         kevel_compute::checkpoint(1).map_err(|_| Error::interrupted())?;
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
-    /// Counts what a call is about to look at; an error once it is more than any expression needs.
+    /// Adds to the bytes read; an error above the limit.
     fn look_at(&mut self, bytes: usize) -> Result<(), Error> {
         kevel_compute::checkpoint(bytes / 16).map_err(|_| Error::interrupted())?;
         self.work = self.work.saturating_add(bytes as u64);
         if self.work > MAX_WORK { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
-    /// Takes back a cost.
+    /// Subtracts from the cost.
     pub fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
     }
@@ -124,7 +123,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         }
     }
 
-    /// One term that is `decisive` decides, whatever comes of the others.
+    /// Evaluates `&&` and `||`: one `decisive` term decides, even if others fail.
     fn logical(&mut self, terms: &'e [Plan], decisive: bool) -> Outcome<'a> {
         let mut failure = None;
         for term in terms {
@@ -146,7 +145,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         }
         let outcome = match &args {
             [Ok(left), Ok(right)] => match left.equals(right) {
-                // What cannot be compared is not equal.
+                // For `!=`, values that cannot be compared are unequal.
                 equal if negated => Ok(Value::Bool(!equal.unwrap_or(false))),
                 equal => equal.map(Value::Bool),
             },
@@ -168,7 +167,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
                 None => self.evaluate(arg),
             };
             let outcome = not_cancelled(outcome)?;
-            // A call whose arguments are not all evaluated is not counted.
+            // A call that ends before all arguments are evaluated is not charged.
             if call.ordered && outcome.is_err() && i + 1 < call.args.len() {
                 return outcome;
             }
@@ -251,7 +250,7 @@ fn text_len(value: &Value<'_>) -> usize {
     }
 }
 
-/// How much is looked at to tell whether two values are equal.
+/// Bytes read by comparing two values.
 fn compared(left: &Value<'_>, right: &Value<'_>) -> usize {
     match (left, right) {
         (Value::String(a), Value::String(b)) if a.len() == b.len() => a.len(),
@@ -264,10 +263,10 @@ fn compared(left: &Value<'_>, right: &Value<'_>) -> usize {
     }
 }
 
-/// What looking at one value takes, compared with a byte of text.
+/// Work of reading one value, in bytes of text.
 const NODE: usize = 64;
 
-/// Stops where evaluation as a whole has to; other errors may still not matter.
+/// Returns errors that end the whole evaluation as the outer error; others may still be ignored.
 pub(super) fn not_cancelled(outcome: Outcome<'_>) -> Result<Outcome<'_>, Error> {
     match outcome {
         Err(error) if error.is_cancelled() => Err(error),
@@ -275,7 +274,7 @@ pub(super) fn not_cancelled(outcome: Outcome<'_>) -> Result<Outcome<'_>, Error> 
     }
 }
 
-/// The arguments that the cost depends on. A gathered list is not kept: it has to stay the only one.
+/// Arguments for the cost. The accumulated list is left out: a second reference would force a copy.
 fn args_for_cost<'a>(call: &CallPlan, args: &[Outcome<'a>]) -> Vec<Outcome<'a>> {
     match call.gathers {
         Some(_) => vec![Ok(Value::Null); args.len()],
@@ -283,7 +282,7 @@ fn args_for_cost<'a>(call: &CallPlan, args: &[Outcome<'a>]) -> Vec<Outcome<'a>> 
     }
 }
 
-/// Calls the overload that is meant, or the one that fits the arguments.
+/// Calls the overload chosen by the checker, or else the one that fits the arguments.
 fn dispatch<'a>(call: &CallPlan, mut args: Vec<Value<'a>>) -> Outcome<'a> {
     if let Some((function, regex)) = &call.regex {
         return function.call(regex, &args);
@@ -304,7 +303,7 @@ fn dispatch<'a>(call: &CallPlan, mut args: Vec<Value<'a>>) -> Outcome<'a> {
         if (singleton.takes)(first) {
             return (singleton.call)(&args);
         }
-        // Values that have methods of their own are asked, and say no.
+        // Strings, durations and timestamps dispatch methods themselves in the reference, with another message.
         return Err(match first {
             Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => {
                 Error::no_such_overload()

@@ -1,4 +1,4 @@
-//! Comprehensions.
+//! Evaluation of comprehensions.
 
 use super::evaluate::{Evaluator, Local, Outcome, not_cancelled};
 use super::plan::FoldPlan;
@@ -50,7 +50,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         outcome
     }
 
-    /// One round with these iteration variables; false once the loop is over.
+    /// Runs one iteration; false once the loop is over.
     fn round(
         &mut self,
         fold: &'e FoldPlan,

@@ -1,4 +1,4 @@
-//! Evaluation: a checked expression becomes a plan, and a plan is walked.
+//! Evaluation: a checked expression becomes a plan, and the plan is evaluated.
 
 mod attribute;
 mod evaluate;

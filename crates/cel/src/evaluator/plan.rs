@@ -1,4 +1,4 @@
-//! Plans: names and functions are looked up, constant parts are evaluated.
+//! Planner: names and functions are resolved, constant parts are evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::library::{Binding, Function, Overload, RegexFunction};
 use crate::types::Type;
 use crate::value::{Key, Text, Value};
 
-/// What is to be done to get a value.
+/// Node of an executable plan.
 #[derive(Debug)]
 pub(crate) enum Plan {
     Constant(Value<'static>),
@@ -25,12 +25,12 @@ pub(crate) enum Plan {
     },
     NotStrictlyFalse(Box<Plan>),
     Call(Box<CallPlan>),
-    /// Whether a value is one of a set of constants.
+    /// Membership in a set of constants.
     InSet {
         value: Box<Plan>,
         set: BTreeSet<Key<'static>>,
     },
-    /// The first optional that has a value; or else, with `unwrap`, the value of the one.
+    /// `or` of optionals: the first with a value; with `unwrap` (`orValue`), the value itself.
     OptionalOr {
         first: Box<Plan>,
         second: Box<Plan>,
@@ -38,7 +38,7 @@ pub(crate) enum Plan {
     },
     List(Vec<ElementPlan>),
     Map(Vec<(Plan, ElementPlan)>),
-    /// An object; of a type that is not `known` to be made by expressions it is an error.
+    /// Construction of an object; an error if the type is not `known` to be constructible.
     Object {
         type_name: Arc<str>,
         fields: Vec<(Arc<str>, ElementPlan)>,
@@ -50,17 +50,17 @@ pub(crate) enum Plan {
 #[derive(Debug)]
 pub(crate) struct ElementPlan {
     pub value: Plan,
-    /// Left out where the value is an optional without one.
+    /// Omitted if the value is an empty optional.
     pub optional: bool,
 }
 
-/// A variable or other value and the fields and elements to select in turn. Attributes are resolved
-/// as a whole: only the last value counts as looked at.
+/// A variable or other value, with the fields and elements to select in turn. Attributes are resolved as a whole: only
+/// the last value is charged.
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub root: Root,
     pub qualifiers: Vec<Arc<Qualifier>>,
-    /// It is `has(…)`.
+    /// Whether it is `has(…)`.
     pub test_only: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Conditional {
     pub falsy: Attribute,
 }
 
-/// A selection.
+/// Selection of a field or element.
 #[derive(Debug)]
 pub(crate) struct Qualifier {
     pub key: QualifierKey,
@@ -96,13 +96,13 @@ pub(crate) enum QualifierKey {
 #[derive(Debug)]
 pub(crate) struct CallPlan {
     pub function: &'static Function,
-    /// The overload that is meant, if only one is.
+    /// Overload chosen by the checker, if it is only one.
     pub overload: Option<&'static Overload>,
     pub args: Vec<Plan>,
     /// Whether the first argument that fails ends the call.
     pub ordered: bool,
     pub regex: Option<(RegexFunction, Regexp)>,
-    /// The comprehension's result so far is the first argument, and nobody else sees it.
+    /// Slot of the accumulator, if it is the first argument and has no other reference.
     pub gathers: Option<usize>,
 }
 
@@ -113,12 +113,12 @@ pub(crate) struct FoldPlan {
     pub condition: Plan,
     pub step: Plan,
     pub result: Plan,
-    /// The accumulator's place among local variables; the iteration variables follow.
+    /// Slot of the accumulator among local variables; the iteration variables follow.
     pub accumulator: usize,
     pub two_variables: bool,
 }
 
-/// Plans a checked expression; an error if a constant part of it has no value.
+/// Plans a checked expression; an error if a constant part has no value.
 pub(crate) fn plan(
     ast: &Ast,
     checked: &Checked,
@@ -130,7 +130,7 @@ pub(crate) fn plan(
 struct Planner<'p> {
     checked: &'p Checked,
     environment: &'p Environment,
-    /// Local variables, by their places.
+    /// Local variables, by slot.
     locals: Vec<Arc<str>>,
 }
 
@@ -194,7 +194,7 @@ impl Planner<'_> {
             None if self.environment.variable(name).is_some() => Root::Global(name.clone()),
             None => {
                 return match (&**name, self.environment.named_type(name)) {
-                    // Names that declarations use, but not expressions.
+                    // Names that only declarations may use.
                     ("duration" | "timestamp", _) | (_, None) => {
                         Err(format!("reference to undefined type: {name}"))
                     }
@@ -208,7 +208,7 @@ impl Planner<'_> {
         Ok(Plan::Attribute(Attribute { root, qualifiers: Vec::new(), test_only: false }))
     }
 
-    /// An operand of which something is selected.
+    /// Plans the operand of a selection.
     fn attribute(&mut self, operand: &Expr) -> Result<Attribute, String> {
         Ok(into_attribute(self.plan(operand)?))
     }
@@ -283,7 +283,7 @@ impl Planner<'_> {
             (Some(overload), _) if !matches!(overload.binding, Binding::None) => {
                 matches!(overload.binding, Binding::Ordered(_))
             }
-            // Which overload is meant is only known once all arguments are.
+            // The overload is known only after all arguments are evaluated.
             _ => bound != 1,
         };
         let mut plan = CallPlan { function, overload, args, ordered, regex: None, gathers: None };
@@ -322,7 +322,7 @@ impl Planner<'_> {
         self.locals.push(second.unwrap_or_else(|| "#second".into()));
         let condition = self.plan(&comprehension.condition)?;
         let step = self.plan(&comprehension.step)?;
-        // The iteration variables keep their places but have no names any more.
+        // The iteration variables keep their slots, but are not visible in the result.
         for place in self.locals.iter_mut().skip(accumulator + 1) {
             *place = "#hidden".into();
         }
@@ -334,7 +334,7 @@ impl Planner<'_> {
     }
 }
 
-/// Functions whose calls with a constant are evaluated at once.
+/// Conversions that are evaluated at planning time if their argument is constant.
 const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
@@ -420,7 +420,7 @@ fn fold_map(entries: Vec<(Plan, ElementPlan)>) -> Plan {
     }
 }
 
-/// A key and the keys of other number types that are equal to it.
+/// A key, and the equal keys of other number types.
 fn equal_keys(key: &Key<'static>) -> Vec<Key<'static>> {
     let value = key.to_value();
     let others = [Type::Int, Type::Uint, Type::Double].into_iter().filter_map(|ty| {

@@ -1,4 +1,4 @@
-//! Questions to the authorizer: `authorizer.group('apps').resource('deployments').check('create')`.
+//! Authorizer library: `authorizer.group('apps').resource('deployments').check('create')`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use super::{Extension, Row, ordered, row};
 use crate::error::Error;
 use crate::value::Value;
 
-/// Who answers the questions of expressions. One that is not answered at once ends the evaluation
-/// (see [`Error::is_cancelled`]); it can be done again when the answer is known.
+/// Authorizer behind `authorizer` in expressions. A check that returns `None` ends the evaluation (see
+/// [`Error::is_cancelled`]), which can be repeated once the decision is known.
 pub trait Authorizer: Send + Sync {
-    /// Whether a user may access a path. The user is the request's, or else a service account given
-    /// by namespace and name.
+    /// Whether a user may access a path. The user is that of the request, or a service account given by namespace and
+    /// name.
     fn authorize_path(
         &self,
         service_account: Option<(&str, &str)>,
@@ -21,7 +21,7 @@ pub trait Authorizer: Send + Sync {
         verb: &str,
     ) -> Option<Decision>;
 
-    /// Whether a user may do something to a resource.
+    /// Whether a user may access a resource.
     fn authorize_resource(
         &self,
         service_account: Option<(&str, &str)>,
@@ -30,37 +30,37 @@ pub trait Authorizer: Send + Sync {
     ) -> Option<Decision>;
 }
 
-/// An answer.
+/// Decision of an authorization check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it may be done.
+    /// Whether access is allowed.
     pub allowed: bool,
-    /// What the authorizer said to it.
+    /// Reason that the authorizer gave.
     pub reason: String,
-    /// What went wrong when it was asked.
+    /// Error of the authorizer.
     pub error: Option<String>,
 }
 
-/// What resource a question is about; empty fields are not given.
+/// Resource of an authorization check; empty fields are not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceCheck {
-    /// The API group.
+    /// API group.
     pub group: String,
-    /// The resource.
+    /// Plural of the resource.
     pub resource: String,
-    /// The subresource; empty for none.
+    /// Subresource; empty for none.
     pub subresource: String,
-    /// The namespace; empty for the whole cluster.
+    /// Namespace; empty for the whole cluster.
     pub namespace: String,
-    /// The object; empty for all of them.
+    /// Name of the object; empty for all.
     pub name: String,
-    /// The field selector, as in a query.
+    /// Field selector, as in a query.
     pub field_selector: String,
-    /// The label selector, as in a query.
+    /// Label selector, as in a query.
     pub label_selector: String,
 }
 
-/// An authorizer, for a user.
+/// Authorizer with the user that it is asked about.
 #[derive(Clone)]
 pub struct AuthorizerValue<'a> {
     authorizer: &'a dyn Authorizer,
@@ -73,7 +73,7 @@ impl fmt::Debug for AuthorizerValue<'_> {
     }
 }
 
-/// A question that is being put together.
+/// Authorization check under construction.
 #[derive(Clone, Debug)]
 pub struct CheckValue<'a> {
     authorizer: AuthorizerValue<'a>,
@@ -81,17 +81,17 @@ pub struct CheckValue<'a> {
     resource: Arc<ResourceCheck>,
 }
 
-/// An answer.
+/// Result of `check`.
 pub type DecisionValue = Decision;
 
 impl<'a> Value<'a> {
-    /// The variable `authorizer`.
+    /// Value of the variable `authorizer`.
     pub fn authorizer(authorizer: &'a dyn Authorizer) -> Self {
         let authorizer = AuthorizerValue { authorizer, service_account: None };
         Value::Extension(Extension::Authorizer(authorizer))
     }
 
-    /// The variable `authorizer.requestResource`.
+    /// Value of the variable `authorizer.requestResource`.
     pub fn resource_check(authorizer: &'a dyn Authorizer, resource: ResourceCheck) -> Self {
         let authorizer = AuthorizerValue { authorizer, service_account: None };
         Value::Extension(Extension::ResourceCheck(CheckValue {

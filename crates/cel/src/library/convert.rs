@@ -56,7 +56,7 @@ fn to<'a>(args: &[Value<'a>], ty: Type) -> Result<Value<'a>, Error> {
     convert(args.first().ok_or_else(Error::no_such_overload)?, &ty)
 }
 
-/// A value as one of another type.
+/// Converts a value to another type.
 pub(crate) fn convert<'a>(value: &Value<'a>, ty: &Type) -> Result<Value<'a>, Error> {
     let int_overflow = || Error::new("integer overflow");
     let uint_overflow = || Error::new("unsigned integer overflow");
@@ -118,7 +118,7 @@ pub(crate) fn convert<'a>(value: &Value<'a>, ty: &Type) -> Result<Value<'a>, Err
     })
 }
 
-/// The text of a scalar.
+/// Text of a scalar.
 pub(super) fn text_of(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Null => "null".to_owned(),
@@ -134,7 +134,7 @@ pub(super) fn text_of(value: &Value<'_>) -> Option<String> {
     })
 }
 
-/// Nanoseconds as seconds, with as many decimals as a double has.
+/// Nanoseconds as seconds.
 fn seconds(nanos: i64) -> f64 {
     (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9
 }
@@ -153,8 +153,8 @@ fn parse_int(text: &str) -> Option<i64> {
     valid.then(|| text.parse().ok()).flatten()
 }
 
-/// What Go reads: decimal numbers, with underscores between digits, and the names of what is no
-/// number. (Its hexadecimal floats are left out.)
+/// Parses a number as Go does: decimal, with underscores between digits, and the names of infinities and NaN. Go's
+/// hexadecimal floats are left out.
 fn parse_double(text: &str) -> Option<f64> {
     let is_digit = |part: Option<&u8>| part.is_some_and(u8::is_ascii_digit);
     let mut parts = text.as_bytes().split(|b| *b == b'_').peekable();

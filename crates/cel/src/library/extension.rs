@@ -1,4 +1,4 @@
-//! Values of Kubernetes' own types.
+//! Values of Kubernetes' CEL types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::semver::Version;
 use crate::error::Error;
 use crate::types::Type;
 
-/// A value of one of Kubernetes' libraries.
+/// Value of one of Kubernetes' CEL libraries.
 #[derive(Clone, Debug)]
 pub enum Extension<'a> {
     /// `quantity('1Gi')`
@@ -36,7 +36,7 @@ pub enum Extension<'a> {
     GroupCheck(CheckValue<'a>),
     /// `authorizer.group('apps').resource('deployments')`
     ResourceCheck(CheckValue<'a>),
-    /// What a check comes to.
+    /// Result of a check.
     Decision(Arc<DecisionValue>),
 }
 
@@ -58,7 +58,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// How many bytes cost is counted by, for addresses.
+    /// Size in bytes of an address, for the cost.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Extension::Address(address) => Some(address.size()),

@@ -1,4 +1,4 @@
-//! `format`: text with values put in. Numbers are printed for en-US, as the reference does.
+//! `format`: strings with placeholders. Numbers are formatted for en-US, as in the reference.
 
 use kevel_api::quote::quote;
 
@@ -10,10 +10,10 @@ use crate::types::Type;
 use crate::value::{Value, shortest};
 
 const DEFAULT_PRECISION: usize = 6;
-/// More decimals than any double has.
+/// Highest precision: no double has more decimals.
 const MAX_PRECISION: usize = 1100;
 
-/// What a `%` stands for.
+/// Kind of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Clause {
     String,
@@ -47,8 +47,8 @@ pub(super) fn format<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     formatted.map(Value::string).map_err(Error::new)
 }
 
-/// Whether a value has no more text and elements than there is room for, of which it takes its part:
-/// an expression can put one large text into a list a hundred thousand times.
+/// Whether a value's text and elements fit into `room`, which is reduced by them: a list can contain one large text a
+/// hundred thousand times.
 fn fits_in(value: &Value<'_>, room: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => text.len() + 1,
@@ -66,7 +66,7 @@ fn fits_in(value: &Value<'_>, room: &mut usize) -> bool {
     }
 }
 
-/// Checks a constant text against the arguments it is given; what is wrong and where.
+/// Checks a constant format string against the types of its arguments; the error has the node and the message.
 pub(crate) fn check_format<'e>(
     text: &str,
     call: &'e Expr,
@@ -86,7 +86,7 @@ pub(crate) fn check_format<'e>(
         bad = Some(id);
         Err(format!("error during formatting: {}", misfit(clause, type_of(id).name())))
     });
-    // An argument that is missing is only noticed where it is needed; see `interpolate`.
+    // A missing argument is noticed only where it is used; see `interpolate`.
     if let Err(message) = checked {
         return Err((bad.unwrap_or(call.id), message));
     }
@@ -99,8 +99,8 @@ pub(crate) fn check_format<'e>(
     }
 }
 
-/// Replaces each clause. The argument is asked for before the clause is read, once with nothing in
-/// case the clause cannot be read.
+/// Replaces each placeholder. `replace` is called with `None` for a malformed placeholder, as the reference takes its
+/// argument before it parses it.
 fn interpolate(
     text: &str,
     mut replace: impl FnMut(Option<Clause>) -> Result<String, String>,
@@ -214,7 +214,7 @@ fn print(clause: Clause, value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// A value inside a list or map, where strings are quoted.
+/// Value inside a list or map, where strings are quoted.
 fn nested(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::String(text) => quote(text),
@@ -278,12 +278,12 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Zero has no sign.
+/// Removes the sign of zero.
 fn without_sign(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value }
 }
 
-/// With commas between groups of three digits.
+/// Adds commas between groups of three digits.
 fn grouped(text: &str) -> String {
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => ("-", unsigned),
@@ -300,7 +300,7 @@ fn grouped(text: &str) -> String {
     out + fraction
 }
 
-/// `1.052033×10⁰³`.
+/// Scientific notation: `1.052033×10⁰³`.
 fn scientific(value: f64) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let text = format!("{:.6e}", without_sign(value));
@@ -339,7 +339,7 @@ fn misfit(clause: Clause, ty: &str) -> String {
     format!("{rule}, was given {ty}")
 }
 
-/// Whether an argument's type suits a clause, and which node does not.
+/// Whether an argument's type suits a placeholder, and the node that does not.
 fn fits(clause: Clause, arg: &Expr, type_of: &dyn Fn(ExprId) -> Type) -> (bool, ExprId) {
     let ty = type_of(arg.id);
     let suits = match (clause, &ty) {

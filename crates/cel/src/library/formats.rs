@@ -1,4 +1,4 @@
-//! Named formats of strings.
+//! Named string formats (`format.dns1123Label()`).
 
 use kevel_api::name;
 
@@ -7,15 +7,15 @@ use crate::error::Error;
 use crate::value::{Timestamp, Value};
 use kevel_api::url::Url;
 
-/// A format by name.
+/// A named format.
 #[derive(Debug)]
 pub struct Format {
-    /// As the format library calls it.
+    /// Name in the format library.
     name: &'static str,
-    /// As messages call it.
+    /// Name in messages.
     pub title: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length of the expression that cost is counted by.
+    /// Length of the regular expression that the cost assumes.
     pub regex_size: u64,
 }
 
@@ -109,7 +109,7 @@ fn problem(valid: bool, message: &str) -> Vec<String> {
     if valid { Vec::new() } else { vec![message.to_owned()] }
 }
 
-/// Groups of 8, 4, 4, 4 and 12 hexadecimal digits; the dashes may be left out.
+/// Whether a text is a UUID: groups of 8, 4, 4, 4 and 12 hexadecimal digits, with or without dashes.
 fn is_uuid(text: &str) -> bool {
     let mut rest = text;
     for (i, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -133,7 +133,7 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && Timestamp::parse(&format!("{text}T00:00:00Z")).is_some()
 }
 
-/// A date and, after a `t`, a time with an offset; either letter may be in either case.
+/// Whether a text is a date and, after a `t`, a time with an offset, in either case.
 fn is_datetime(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let mut parts = text.split('t');
@@ -141,7 +141,7 @@ fn is_datetime(text: &str) -> bool {
     is_date(date) && is_time(time).is_some()
 }
 
-/// `23:59:59`, a fraction if there is one, and `z` or an offset.
+/// Parses a time: `23:59:59`, an optional fraction, and `z` or an offset.
 fn is_time(text: &str) -> Option<()> {
     let number = |text: &str, max: u8| {
         let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
@@ -154,7 +154,7 @@ fn is_time(text: &str) -> Option<()> {
     colon(2).and(colon(5))?;
     let mut rest = text.get(8..)?;
     if !rest.starts_with(['z', '+', '-']) || rest.get(1..).is_some_and(|r| r.ends_with('z')) {
-        // Whatever separates the fraction.
+        // Any character may separate the fraction.
         let fraction = rest.get(rest.chars().next()?.len_utf8()..)?;
         let len = fraction.bytes().take_while(u8::is_ascii_digit).count();
         rest = fraction.get(len..).filter(|_| len > 0)?;

@@ -1,4 +1,4 @@
-//! What expressions about devices need whose attributes may be lists.
+//! `includes`, for expressions about DRA devices, whose attributes may be lists.
 
 use super::{Row, row};
 use crate::error::Error;
@@ -24,5 +24,5 @@ pub(super) const ROWS: &[Row] =
         _ => Err(Error::no_such_overload()),
     })];
 
-/// How many values the attributes of a device may have together.
+/// Limit on the values of a device's attributes.
 pub(crate) const MAX_VALUES: usize = 48;

@@ -1,4 +1,4 @@
-//! What expressions that make JSON patches need.
+//! `jsonpatch.escapeKey`, for expressions that make JSON patches.
 
 use super::{Row, row};
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Kubernetes' functions of lists.
+//! Kubernetes' list library.
 
 use std::cmp::Ordering;
 
@@ -54,7 +54,7 @@ fn list<'v, 'a>(args: &'v [Value<'a>]) -> Result<&'v List<'a>, Error> {
     args.first().and_then(Value::as_list).ok_or_else(Error::no_such_overload)
 }
 
-/// Whether a value has an order at all.
+/// Fails for values that have no order.
 fn ordered(value: &Value<'_>) -> Result<(), Error> {
     match value.compare(value) {
         Err(error) if !matches!(value, Value::Double(_)) => Err(error),
@@ -67,7 +67,7 @@ fn is_sorted<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     for element in list(args)?.iter() {
         let element = element?;
         ordered(&element)?;
-        // What cannot be compared is not out of order.
+        // Elements that cannot be compared count as sorted.
         if previous.is_some_and(|p| p.compare(&element) == Ok(Ordering::Greater)) {
             return Ok(Value::Bool(false));
         }
@@ -88,7 +88,7 @@ fn min<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     best(args, "min", Ordering::Greater)
 }
 
-/// The element that no other is better than: one to which the best so far stands in this order.
+/// Element that replaces all others: `worse` is the order of a worse element to a better one.
 fn best<'a>(args: &[Value<'a>], name: &str, worse: Ordering) -> Result<Value<'a>, Error> {
     let mut best: Option<Value<'a>> = None;
     for element in list(args)?.iter() {

@@ -1,4 +1,4 @@
-//! CEL's own extension for lists.
+//! CEL's list extension.
 
 use std::cmp::Ordering;
 
@@ -62,8 +62,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 const SORT_BY: &str = "@sortByAssociatedKeys";
-/// How long a list that is compared with itself may be; what is more costs too much, which is only
-/// counted once it has been spent.
+/// Limit on the length of a list whose elements are compared with each other. Longer lists cost too much, and the cost
+/// is charged only afterwards.
 const MAX_COMPARED: usize = 1 << 11;
 
 pub(super) fn singleton(function: &str) -> Option<Singleton> {

@@ -1,7 +1,7 @@
-//! The functions that expressions may call: CEL's own and Kubernetes' libraries.
+//! Functions of expressions: CEL's standard library and Kubernetes' libraries.
 //!
-//! Each library is a table: a function's name, the overload's identifier (costs are told by it), its
-//! signature and what it does.
+//! Each library is a table: the name of a function, the identifier of an overload (on which costs depend), its
+//! signature and its implementation.
 
 mod authorizer;
 mod convert;
@@ -40,17 +40,16 @@ pub(crate) use includes::MAX_VALUES as MAX_INCLUDES;
 pub(crate) use operator::{add, append, contains};
 pub(crate) use regex::RegexFunction;
 
-/// How long a list that a function makes may be. The cost of what is more is only counted once it
-/// has been spent.
+/// Limit on the length of a list that a function returns. The cost of a longer list would be charged only afterwards.
 pub(crate) const MAX_LENGTH: usize = 1 << 20;
-/// How long a text that a function makes may be, in bytes: `replace` and `join` repeat what they are
-/// given, and their cost does not tell how often.
+/// Limit on the text that a function returns, in bytes: `replace` and `join` repeat their arguments, and the cost does
+/// not depend on how often.
 pub(crate) const MAX_TEXT: usize = 16 << 20;
 
-/// What a function does with its arguments, the receiver first.
+/// Implementation of a function; the receiver is the first argument.
 pub(crate) type Call = for<'a> fn(&[Value<'a>]) -> Result<Value<'a>, Error>;
 
-/// A row of a library.
+/// Row of a library's table.
 pub(crate) struct Row {
     pub function: &'static str,
     pub overload: &'static str,
@@ -59,18 +58,18 @@ pub(crate) struct Row {
     pub binding: Binding,
 }
 
-/// How an overload is called.
+/// Calling convention of an overload.
 #[derive(Clone, Copy)]
 pub(crate) enum Binding {
-    /// The planner or the function as a whole takes care of it.
+    /// Implemented by the planner or by the function's singleton.
     None,
-    /// One or two arguments: all are evaluated even if one of them fails.
+    /// One or two arguments: all are evaluated even if one fails.
     Eager(Call),
     /// Any number of arguments: the first that fails is the result.
     Ordered(Call),
 }
 
-/// A row whose overload takes one or two arguments.
+/// Row of an overload with one or two arguments.
 const fn row(
     function: &'static str,
     overload: &'static str,
@@ -80,7 +79,7 @@ const fn row(
     Row { function, overload, signature, binding: Binding::Eager(call) }
 }
 
-/// A row whose overload takes another number of arguments.
+/// Row of an overload with another number of arguments.
 const fn ordered(
     function: &'static str,
     overload: &'static str,
@@ -90,7 +89,7 @@ const fn ordered(
     Row { function, overload, signature, binding: Binding::Ordered(call) }
 }
 
-/// A row whose overload is only there for the checker.
+/// Row of an overload that only the checker uses.
 const fn declared(function: &'static str, overload: &'static str, signature: &'static str) -> Row {
     Row { function, overload, signature, binding: Binding::None }
 }
@@ -100,9 +99,9 @@ const fn declared(function: &'static str, overload: &'static str, signature: &'s
 pub(crate) struct Function {
     pub name: &'static str,
     pub overloads: Vec<Overload>,
-    /// What all overloads do, where the values say which one is meant.
+    /// Implementation of all overloads, if it chooses by the values.
     pub singleton: Option<Singleton>,
-    /// Whether arguments are checked against the overload's types before it is called.
+    /// Whether arguments are checked against the overload's types before the call.
     pub guarded: bool,
 }
 
@@ -120,11 +119,11 @@ impl std::fmt::Debug for Overload {
     }
 }
 
-/// What a function does whatever the types of its arguments.
+/// Implementation of a function for all argument types.
 #[derive(Clone, Copy)]
 pub(crate) struct Singleton {
     pub call: Call,
-    /// Whether the first argument has what the function is about.
+    /// Whether the first argument supports the function.
     pub takes: fn(&Value<'_>) -> bool,
 }
 
@@ -134,10 +133,10 @@ impl std::fmt::Debug for Singleton {
     }
 }
 
-/// A set of functions.
+/// Functions by name.
 pub(crate) type Functions = HashMap<&'static str, Function>;
 
-/// What every environment has.
+/// Functions of every environment.
 pub(crate) static BASE: LazyLock<Functions> = LazyLock::new(|| {
     functions(&[
         operator::ROWS,
@@ -158,11 +157,11 @@ pub(crate) static BASE: LazyLock<Functions> = LazyLock::new(|| {
     ])
 });
 
-/// What expressions that make JSON patches have besides.
+/// Additional functions of expressions that make JSON patches.
 pub(crate) static JSON_PATCH: LazyLock<Functions> =
     LazyLock::new(|| functions(&[json_patch::ROWS]));
 
-/// What expressions about devices have besides.
+/// Additional functions of expressions about DRA devices.
 pub(crate) static INCLUDES: LazyLock<Functions> = LazyLock::new(|| functions(&[includes::ROWS]));
 
 fn functions(libraries: &[&[Row]]) -> Functions {
@@ -202,7 +201,7 @@ impl Overload {
     }
 }
 
-/// The error of a call that no overload fits.
+/// Error of a call that no overload fits.
 pub(crate) fn no_such_overload(function: &str, args: &[Value<'_>]) -> Error {
     let types: Vec<_> = args.iter().map(Value::type_name).collect();
     Error::new(format!("no such overload: {function}({})", types.join(", ")))

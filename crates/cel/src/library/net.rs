@@ -1,4 +1,4 @@
-//! IP addresses and networks.
+//! IP and CIDR libraries.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -62,11 +62,11 @@ pub(super) const ROWS: &[Row] = &[
 
 const IS: &str = "net.IP.() -> bool";
 
-/// An address.
+/// IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub IpAddr);
 
-/// An address with the length of the prefix that is the network.
+/// CIDR: an address with the length of its network prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     pub address: IpAddr,
@@ -181,7 +181,7 @@ fn parse_address(text: &str) -> Result<Address, Error> {
     Ok(Address(parsed))
 }
 
-/// Why a text is no address, in Go's words.
+/// Parse error of an IP address, in Go's words.
 fn why_no_address(text: &str) -> String {
     match text.find(['.', ':', '%']).and_then(|at| text.get(at..=at)) {
         Some(".") => why_no_ipv4(text),
@@ -209,7 +209,7 @@ fn why_no_ipv4(text: &str) -> String {
             _ => "",
         };
         if !reason.is_empty() {
-            // A field that is missing at the end is reported at the dot in front of it.
+            // A field that is missing at the end is reported at the dot before it.
             let at = if at == text.len() { at.saturating_sub(1) } else { at };
             let rest = quote(text.get(at..).unwrap_or_default());
             return match reason {

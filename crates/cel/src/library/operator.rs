@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// What operators do, and to which left operands.
+/// Implementations of operators, with the left operands that they take.
 pub(super) fn singleton(function: &str) -> Option<Singleton> {
     use Value::{Bool, Bytes, Double, Duration, Int, List, Map, String, Timestamp, Uint};
     let any: fn(&Value<'_>) -> bool = |_| true;
@@ -231,7 +231,7 @@ pub(crate) fn add<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     }
 }
 
-/// Adds to a list that nobody else sees.
+/// Appends to a list that has no other reference.
 pub(crate) fn append<'a>(list: List<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     match other {
         Value::List(other) => Ok(Value::List(list.join(other)?)),
@@ -324,7 +324,7 @@ fn is_in<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     }
 }
 
-/// Whether a list has an element that is equal.
+/// Whether a list contains an equal element.
 pub(crate) fn contains<'a>(list: &List<'a>, element: &Value<'a>) -> Result<bool, Error> {
     for other in list.iter() {
         if element.equals(&other?).unwrap_or(false) {
@@ -334,7 +334,7 @@ pub(crate) fn contains<'a>(list: &List<'a>, element: &Value<'a>) -> Result<bool,
     Ok(false)
 }
 
-/// Bytes of a text, for conversions.
+/// Bytes of a text.
 pub(super) fn bytes_of(text: &str) -> Arc<[u8]> {
     text.as_bytes().into()
 }

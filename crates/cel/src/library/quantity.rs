@@ -1,4 +1,4 @@
-//! Quantities of resources.
+//! Quantity library (`quantity('1Gi')`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -56,12 +56,12 @@ const SUM: &str = "kubernetes.Quantity.(kubernetes.Quantity) -> kubernetes.Quant
 #[derive(Clone, Copy, Debug)]
 pub struct QuantityValue {
     pub quantity: Quantity,
-    /// Its number, as long as that is simple.
+    /// Amount as the reference stores it, if it fits an [`Amount`].
     amount: Option<Amount>,
 }
 
-/// A whole number times a power of ten. What the reference does not hold in this form is no integer
-/// to it, though it may be one.
+/// Integer times a power of ten. A quantity that the reference does not store in this form is not an integer to it,
+/// even if its value is one.
 #[derive(Clone, Copy, Debug)]
 struct Amount {
     value: i64,
@@ -143,7 +143,7 @@ impl QuantityValue {
     }
 }
 
-/// The number that a canonical text stands for.
+/// Approximate value of a canonical quantity.
 fn approximate(text: &str) -> f64 {
     let len = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
     let (number, suffix) = text.split_at(len);

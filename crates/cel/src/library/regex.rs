@@ -23,8 +23,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Longest text, in bytes, in which an expression that is not constant is searched for without
-/// building an automaton first: that takes as long as reading this much.
+/// Longest text, in bytes, that is searched with a non-constant expression without building an automaton first:
+/// building one takes as long as reading this much.
 const SHORT: usize = 16 << 10;
 
 /// A function whose second argument is a regular expression, which is compiled once if it is constant.
@@ -69,7 +69,7 @@ impl RegexFunction {
     }
 }
 
-/// A search that was given up costs more than any expression may.
+/// Error of a search that was given up: it cost more than any expression may.
 fn exhausted(_: Exhausted) -> Error {
     Error::cost_limit()
 }

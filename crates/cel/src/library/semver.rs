@@ -1,4 +1,4 @@
-//! Semantic versions.
+//! Semver library.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
 
 const COMPARE_BOOL: &str = "kubernetes.Semver.(kubernetes.Semver) -> bool";
 
-/// A version.
+/// Semantic version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     numbers: [u64; 3],
@@ -56,7 +56,7 @@ enum Identifier {
 }
 
 impl Version {
-    /// The order of versions, in which builds do not count.
+    /// Precedence of versions, without build metadata.
     pub(super) fn cmp_precedence(&self, other: &Version) -> Ordering {
         let without = |version: &Version| version.pre_release.is_empty();
         self.numbers
@@ -95,7 +95,7 @@ impl Version {
         Ok(Version { numbers, pre_release, build })
     }
 
-    /// Takes `v1.2` and `1.02.3` as well.
+    /// Parses leniently: `v1.2` and `1.02.3` too.
     fn parse_normalized(text: &str) -> Result<Version, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(normalized).collect();

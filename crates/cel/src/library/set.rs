@@ -1,4 +1,4 @@
-//! Lists as sets.
+//! CEL's sets extension: lists as sets.
 
 use super::{Row, contains, row};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// How many pairs of elements are compared; more cost more than any expression may.
+/// Limit on pairs of elements to compare; more cost more than any expression may.
 const MAX_COMPARED: usize = 10_000_000;
 
 fn with<'a>(
@@ -31,7 +31,7 @@ fn with<'a>(
     test: impl Fn(&List<'a>, &List<'a>) -> Result<bool, Error>,
 ) -> Result<Value<'a>, Error> {
     match args {
-        // The cost is only counted once it has been spent.
+        // The cost would be charged only afterwards.
         [Value::List(a), Value::List(b)] if a.len().saturating_mul(b.len()) > MAX_COMPARED => {
             Err(Error::cost_limit())
         }

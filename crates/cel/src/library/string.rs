@@ -1,4 +1,4 @@
-//! Strings. Positions and lengths are counted in characters.
+//! String library. Positions and lengths are counted in characters.
 
 use super::{MAX_LENGTH, MAX_TEXT, Row, ordered, row};
 use crate::error::Error;
@@ -121,8 +121,8 @@ fn last_index_of(text: &str, part: &str, from: i64) -> Result<i64, Error> {
     }
     let from_position = usize::try_from(from).map_err(|_| out_of_range(from))?;
     let Some((start, _)) = text.char_indices().nth(from_position) else { return Ok(-1) };
-    // What is found starts at the position or before it, so it ends here or before. Where this is
-    // inside a character, nothing starts at the position.
+    // A match starts at the position or before it, so it ends here or before. If this is inside a character, nothing
+    // starts at the position.
     let end = (start + part.len()).min(text.len());
     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     Ok(match text.get(..end).unwrap_or_default().rfind(part) {
@@ -131,7 +131,7 @@ fn last_index_of(text: &str, part: &str, from: i64) -> Result<i64, Error> {
     })
 }
 
-/// As many times as the last argument says; all, if it is negative or not there.
+/// `replace`, at most as often as the last argument says; always, if it is negative or missing.
 fn replace<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let (text, from, to, count) = match args {
         [Value::String(text), Value::String(from), Value::String(to)] => (text, from, to, -1),
@@ -141,7 +141,7 @@ fn replace<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         _ => return Err(Error::no_such_overload()),
     };
     let most = usize::try_from(count).unwrap_or(usize::MAX);
-    // What there is to find in a text is told before any of it is written.
+    // The size of the result is checked before it is built.
     let found = if from.is_empty() { text.len() + 1 } else { text.len() / from.len() };
     if to.len() > from.len() && text.len() + found.min(most).saturating_mul(to.len()) > MAX_TEXT {
         let found = text.matches(&**from).take(most).count();
@@ -152,7 +152,7 @@ fn replace<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     Ok(Value::string(text.replacen(&**from, to, most)))
 }
 
-/// Into at most so many parts as the last argument says.
+/// `split`, into at most as many parts as the last argument says.
 fn split<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let (text, separator, count) = match args {
         [Value::String(text), Value::String(separator)] => (text, separator, -1),
@@ -172,7 +172,7 @@ fn split<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     };
     let (mut start, mut count) = (0, 1);
     if separator.is_empty() {
-        // Without a separator every character is a part.
+        // An empty separator splits into characters.
         for (at, c) in text.char_indices().take(most - 1) {
             start = at + c.len_utf8();
             add(at, start)?;

@@ -1,4 +1,4 @@
-//! Parts of timestamps and durations.
+//! Accessors of timestamps and durations.
 
 use super::{Row, row};
 use crate::error::Error;
@@ -137,7 +137,7 @@ fn milliseconds(time: &Timestamp, _: i64) -> i64 {
     i64::from(time.nanos / 1_000_000)
 }
 
-/// Seconds east of UTC: of a fixed offset (`-08:00`) or of a named zone at that time.
+/// Seconds east of UTC of a fixed offset (`-08:00`), or of a named zone at that time.
 fn offset(zone: &str, time: &Timestamp) -> Result<i64, Error> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {

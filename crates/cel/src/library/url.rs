@@ -1,4 +1,4 @@
-//! URLs.
+//! URL library.
 
 use std::collections::BTreeMap;
 

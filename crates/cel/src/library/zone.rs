@@ -1,11 +1,11 @@
-//! Named time zones, out of the system's zone files (RFC 8536).
+//! Named time zones, from the system's zone files (RFC 8536).
 
 use std::path::Path;
 
 use crate::value::Timestamp;
 
 const FOLDERS: &[&str] = &["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/zoneinfo"];
-/// Zone files have a few kilobytes.
+/// Limit on the size of a zone file; they have a few kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Seconds east of UTC in a zone at a time.
@@ -27,17 +27,17 @@ pub(super) fn offset(zone: &str, seconds: i64) -> Option<i64> {
 }
 
 struct Zone<'f> {
-    /// When the offset changes, and to which type.
+    /// Times of offset changes; `types` has the index of the new offset for each.
     times: Vec<i64>,
     types: &'f [u8],
     offsets: Vec<i64>,
-    /// The rule after the last change: `CET-1CEST,M3.5.0,M10.5.0/3`.
+    /// Rule after the last change: `CET-1CEST,M3.5.0,M10.5.0/3`.
     rule: &'f str,
 }
 
 impl<'f> Zone<'f> {
     fn parse(file: &'f [u8]) -> Option<Self> {
-        // The second block has 64-bit times; the first is only there for old readers.
+        // The second block has 64-bit times; the first is for old readers.
         let (first, version) = header(file)?;
         let [utc, standard, leap, time, ty, names] = first;
         let size = time * 5 + ty * 6 + names + leap * 8 + standard + utc;
@@ -88,7 +88,7 @@ fn header(file: &[u8]) -> Option<([usize; 6], u8)> {
     Some(([count(0)?, count(1)?, count(2)?, count(3)?, count(4)?, count(5)?], version))
 }
 
-/// The offset that a rule in POSIX' notation gives.
+/// Offset by a rule in POSIX notation.
 fn rule_offset(rule: &str, seconds: i64) -> Option<i64> {
     let (_, rest) = name(rule)?;
     let (standard, rest) = clock(rest)?;
@@ -124,7 +124,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// `[+-]hh[:mm[:ss]]` in seconds, and what follows.
+/// Parses `[+-]hh[:mm[:ss]]` to seconds, with the rest of the text.
 fn clock(text: &str) -> Option<(i64, &str)> {
     let len = text.bytes().take_while(|b| b.is_ascii_digit() || b"+-:".contains(b)).count();
     let (clock, rest) = text.split_at(len);
@@ -136,7 +136,7 @@ fn clock(text: &str) -> Option<(i64, &str)> {
     Some((if clock.starts_with('-') { -seconds } else { seconds }, rest))
 }
 
-/// When a change happens in a year, in seconds of local time: `M3.2.0/2`, `J60`, `59`.
+/// Time of a change in a year, in seconds of local time: `M3.2.0/2`, `J60`, `59`.
 fn change(text: &str, year: i64) -> Option<i64> {
     let (day, time) = match text.split_once('/') {
         Some((day, time)) => (day, clock(time)?.0),

@@ -1,11 +1,11 @@
-//! Taking tokens, and what is said where others stand than expected. The words, and what is done
-//! about it, are those of the parser generator that the reference uses.
+//! Consumption of tokens and recovery from syntax errors. Messages and recovery are those of ANTLR, the parser
+//! generator of the reference.
 
 use super::token::{Lexeme, Token};
 use super::{Abort, Node, Parsed, Parser};
 use crate::ast::{Expr, ExprKind};
 
-/// What an expression may start with.
+/// Tokens that may start an expression.
 pub(super) const START: &[Token] = &[
     Token::LeftBracket,
     Token::LeftBrace,
@@ -24,7 +24,7 @@ pub(super) const START: &[Token] = &[
     Token::Identifier,
 ];
 
-/// What may follow an operand, besides what may follow the expression it is in.
+/// Tokens that may follow an operand, besides those that may follow the enclosing expression.
 pub(super) const OPERATORS: &[Token] = &[
     Token::Equals,
     Token::NotEquals,
@@ -54,7 +54,7 @@ impl Parser<'_> {
         self.lexeme(self.at + ahead).token
     }
 
-    /// The end of the text stands behind all other lexemes.
+    /// Lexeme by index; the end of the text follows all others.
     pub(super) fn lexeme(&self, index: usize) -> Lexeme {
         let end = Lexeme { token: Token::Eof, start: 0, end: 0 };
         self.lexemes.get(index).or(self.lexemes.last()).copied().unwrap_or(end)
@@ -83,8 +83,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes a token that must stand here. One token too many is left out, one too few (where what
-    /// stands here may follow it) is made up; either is an issue, and parsing goes on.
+    /// Consumes a required token. One extra token is skipped, and a missing one is made up if the token here may follow
+    /// it; either is reported, and parsing continues.
     pub(super) fn expect(&mut self, token: Token, followers: &[Token]) -> Result<Lexeme, Abort> {
         let here = self.peek();
         if here.token == token {
@@ -105,13 +105,13 @@ impl Parser<'_> {
         Err(Abort::Syntax)
     }
 
-    /// Takes a token after which operators may follow.
+    /// Consumes a token after which operators may follow.
     pub(super) fn expect_after_operand(&mut self, token: Token) -> Result<Lexeme, Abort> {
         let outer = self.followers.last().copied().unwrap_or_default();
         self.expect(token, &with(OPERATORS, outer))
     }
 
-    /// Checks that one of these tokens stands here; one token too many is left out.
+    /// Checks that the next token is in the set; one extra token is skipped.
     pub(super) fn expect_start(&mut self, set: &[Token]) -> Result<(), Abort> {
         let here = self.peek();
         if set.contains(&here.token) {
@@ -128,8 +128,7 @@ impl Parser<'_> {
         Err(Abort::Syntax)
     }
 
-    /// Where parsing has failed, goes on behind what cannot be read: with what may follow an operand, or
-    /// any of the expressions around it.
+    /// Recovers from a syntax error: skips to a token that may follow an operand, or any of the enclosing expressions.
     pub(super) fn or_recover(&mut self, parsed: Parsed, levels: usize) -> Parsed {
         let Err(Abort::Syntax) = parsed else { return parsed };
         self.followers.truncate(levels);
@@ -140,12 +139,12 @@ impl Parser<'_> {
         Ok(Node { expr: Expr { id, kind: ExprKind::Unspecified }, nesting: 0 })
     }
 
-    /// Whether a token may stand behind an operand, or behind any of the expressions around it.
+    /// Whether a token may follow an operand, or any of the enclosing expressions.
     fn may_follow(&self, token: Token) -> bool {
         OPERATORS.contains(&token) || self.followers.iter().any(|level| level.contains(&token))
     }
 
-    /// Leaves out tokens until one is in the set, or may follow; whether it is in the set.
+    /// Skips to a token in the set or one that may follow; true if it is in the set.
     pub(super) fn skip_to(&mut self, set: &[Token]) -> bool {
         let here = self.peek();
         if set.contains(&here.token) {
@@ -159,8 +158,8 @@ impl Parser<'_> {
         set.contains(&self.peek().token)
     }
 
-    /// Reports that what begins at `start` can be nothing; the tokens from `from` on are told. Nothing of it
-    /// is taken, so whether parsing was `recovering` before still counts.
+    /// Reports that no rule fits at `start`, quoting the tokens from `from` on. No token is consumed, so `recovering`
+    /// keeps the value from before.
     pub(super) fn no_viable_alternative(
         &mut self,
         start: usize,
@@ -168,7 +167,7 @@ impl Parser<'_> {
         recovering: bool,
     ) -> Parsed {
         let here = self.peek();
-        // What stands between the tokens is told, too.
+        // The quoted text includes white space and comments between the tokens.
         let start_of = self.lexeme(from).start;
         let end = match here.token {
             Token::Eof => self.source.characters.len() as u32,

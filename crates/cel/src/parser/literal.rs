@@ -1,7 +1,7 @@
-//! The values of literals.
+//! Values of literals.
 
-/// Takes the quotes off a string and resolves its escapes; the text of a bytes literal comes
-/// without its `b`. The result of a string is valid UTF-8.
+/// Removes the quotes of a string and resolves its escapes; the text of a bytes literal comes without its `b`. The
+/// result for a string is valid UTF-8.
 pub(super) fn unescape(text: &[char], bytes: bool) -> Result<Vec<u8>, &'static str> {
     let (raw, text) = match text {
         ['r' | 'R', rest @ ..] => (true, rest),
@@ -17,7 +17,7 @@ pub(super) fn unescape(text: &[char], bytes: bool) -> Result<Vec<u8>, &'static s
     let mut rest = text;
     while let [first, tail @ ..] = rest {
         rest = match first {
-            // Lines end in \n, whatever the text has.
+            // Line endings become \n.
             '\r' => {
                 out.push(b'\n');
                 tail.strip_prefix(&['\n']).unwrap_or(tail)
@@ -32,7 +32,7 @@ pub(super) fn unescape(text: &[char], bytes: bool) -> Result<Vec<u8>, &'static s
     Ok(out)
 }
 
-/// Resolves an escape after its backslash and gives what follows it.
+/// Resolves an escape after its backslash; returns the rest of the text.
 fn escape<'t>(
     text: &'t [char],
     bytes: bool,
@@ -77,7 +77,7 @@ fn push(c: char, out: &mut Vec<u8>) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// An integer in decimal or, after `0x`, hexadecimal.
+/// Parses an integer in decimal or, after `0x`, hexadecimal.
 pub(super) fn integer<T>(text: &str, parse: impl Fn(&str, u32) -> Option<T>) -> Option<T> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),

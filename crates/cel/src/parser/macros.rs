@@ -1,21 +1,21 @@
-//! Macros: calls that stand for other expressions.
+//! Macros: calls that expand to other expressions.
 
 use std::sync::Arc;
 
 use super::Parser;
 use crate::ast::{Comprehension, Element, Expr, ExprId, ExprKind, Literal, operator};
 
-/// The variable in which comprehensions gather their result. No identifier is spelled like it.
+/// Variable in which comprehensions accumulate their result. It is not a valid identifier.
 pub(crate) const ACCUMULATOR: &str = "@result";
-/// What [`ACCUMULATOR`] was called when it could be spelled; iteration variables stay clear of it.
+/// Former name of [`ACCUMULATOR`], a valid identifier; iteration variables may not use it.
 const OLD_ACCUMULATOR: &str = "__result__";
-/// The iteration variable of comprehensions that only give a name to a value.
+/// Iteration variable of comprehensions that only bind a name to a value.
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
-/// `optMap` doubles its receiver, so a chain of them grows with a power of two.
+/// Limit on nodes: `optMap` doubles its receiver, so that a chain of them grows exponentially.
 const MAX_NODES: usize = 500_000;
 
-/// A macro's expansion, or nothing where the call is none after all.
+/// Expansion of a macro; `None` if the call is no macro after all.
 type Expansion = Result<Option<Expr>, (ExprId, String)>;
 type Expand = fn(&mut Build<'_, '_>, Option<Expr>, Vec<Expr>) -> Expansion;
 
@@ -45,7 +45,7 @@ const MACROS: &[(&str, bool, usize, Expand)] = &[
 ];
 
 impl Parser<'_> {
-    /// A call, or what it stands for.
+    /// A call, or the expansion of a macro.
     pub(super) fn call_or_macro(
         &mut self,
         id: ExprId,
@@ -83,7 +83,7 @@ fn is_cel_namespace(target: &Expr) -> bool {
     matches!(&target.kind, ExprKind::Ident(name) if &**name == "cel")
 }
 
-/// Makes the nodes of an expansion, all at the place of the call.
+/// Builds the nodes of an expansion, all at the position of the call.
 struct Build<'b, 's> {
     parser: &'b mut Parser<'s>,
     offset: u32,
@@ -139,7 +139,7 @@ impl Build<'_, '_> {
         })))
     }
 
-    /// `value` under a name within `result`.
+    /// Binds `value` to a name within `result`.
     fn binding(&mut self, name: &str, value: Expr, result: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.literal(Literal::Bool(false));
@@ -156,7 +156,7 @@ impl Build<'_, '_> {
         })))
     }
 
-    /// The same expression again, as nodes of their own at the same places.
+    /// Copy of an expression with new nodes at the same positions.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let mut copy = expr.clone();
         self.renumber(&mut copy);
@@ -202,7 +202,7 @@ struct Parts {
     result: Expr,
 }
 
-/// The iteration variables in front of the other arguments.
+/// Takes the iteration variables, which come before the other arguments.
 fn variables(
     args: &mut Vec<Expr>,
     two: bool,
@@ -347,7 +347,7 @@ fn transform_map_entry(
     Ok(Some(gather(build, range, variables, init, step, args.pop())))
 }
 
-/// A loop over the whole range that takes a step where the filter, if there is one, says so.
+/// Loop over the whole range that applies the step where the filter, if any, holds.
 fn gather(
     build: &mut Build<'_, '_>,
     range: Expr,

@@ -1,4 +1,4 @@
-//! Text to syntax tree.
+//! Parser of CEL expressions.
 
 mod expect;
 mod literal;
@@ -15,11 +15,11 @@ use token::{Lexeme, Token, tokenize};
 
 pub(crate) use macros::ACCUMULATOR;
 
-/// How many characters an expression may have.
+/// Limit on the characters of an expression.
 pub const MAX_EXPRESSION_SIZE: usize = 100_000;
-/// How deep a rule of the grammar may nest, and how deep operations may nest in each other.
+/// Limit on the recursion of a grammar rule, and on the nesting of operations.
 pub const MAX_RECURSION: u32 = 250;
-/// How high the tree may be once macros are expanded: what check, plan and evaluation recurse over.
+/// Limit on the height of the tree after macro expansion: the checker, planner and evaluator recurse over it.
 const MAX_HEIGHT: u32 = 400;
 
 /// Parses an expression; `bindings` says whether `cel.bind` is a macro.
@@ -66,23 +66,23 @@ fn height(expr: &Expr) -> u32 {
     highest + 1
 }
 
-/// What is parsed ends here; the issue is reported.
+/// Parsing of a rule has failed; the issue is reported.
 enum Abort {
-    /// Something stands here that cannot: parsing goes on behind it, to find further issues.
+    /// Syntax error: parsing continues after it, to find further issues.
     Syntax,
-    /// It is too deep: parsing ends.
+    /// The nesting is too deep: parsing ends.
     Depth,
 }
 
 type Parsed = Result<Node, Abort>;
 
-/// An expression, and how deep operations nest in it.
+/// An expression, with the nesting depth of its operations.
 struct Node {
     expr: Expr,
     nesting: u32,
 }
 
-/// How often each recursive rule is being matched.
+/// Current recursion depth of each recursive rule.
 #[derive(Default)]
 struct Depth {
     expression: u32,
@@ -99,18 +99,18 @@ struct Parser<'s> {
     offsets: Vec<u32>,
     bindings: bool,
     depth: Depth,
-    /// What may follow the expressions being parsed, innermost last.
+    /// Tokens that may follow the expressions being parsed, innermost last.
     followers: Vec<&'static [Token]>,
-    /// What is no token, by where it begins and ends.
+    /// Start and end of texts that are no tokens.
     unread: Vec<(u32, u32)>,
-    /// Whether nothing was taken since the last issue: what is wrong now follows from that.
+    /// Whether no token was consumed since the last issue: further errors are consequences of it.
     recovering: bool,
 }
 
-/// What is selected.
+/// Tokens that may follow a dot.
 const NAME: &[Token] = &[Token::Identifier, Token::EscapedIdentifier];
 
-/// Names that are not variables, so that the language can grow.
+/// Reserved words, which are not variables, so that the language can grow.
 pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -142,7 +142,7 @@ impl Parser<'_> {
         Ok(node.expr)
     }
 
-    /// `or ('?' or ':' expression)?`
+    /// Parses `or ('?' or ':' expression)?`
     fn expression(&mut self) -> Parsed {
         let (levels, depth) = (self.followers.len(), self.depth.expression);
         let parsed = self.conditional();
@@ -180,7 +180,7 @@ impl Parser<'_> {
         self.logical(Token::And, operator::AND, |parser| parser.relation())
     }
 
-    /// Terms between which one operator stands, as a balanced tree.
+    /// Parses terms joined by one operator, as a balanced tree.
     fn logical(
         &mut self,
         token: Token,
@@ -199,7 +199,7 @@ impl Parser<'_> {
         Ok(Node { expr: balance(operator, &mut terms, &operators), nesting })
     }
 
-    /// Relations are left-associative and all bind equally.
+    /// Parses relations, which are left-associative and have equal precedence.
     fn relation(&mut self) -> Parsed {
         self.depth.relation += 1;
         self.check_depth(self.depth.relation)?;
@@ -274,13 +274,13 @@ impl Parser<'_> {
         Ok(Node { expr: Expr { id, kind: call }, nesting: operand.nesting })
     }
 
-    /// A primary and the selections, calls and indexes after it.
+    /// Parses a primary with the selections, calls and indexes after it.
     fn member(&mut self) -> Parsed {
         let (levels, depth) = (self.followers.len(), self.depth.member);
         let parsed = self.selected();
         self.depth.member = depth;
         if let Err(Abort::Syntax) = parsed {
-            // What would go on with it belongs to what cannot be read.
+            // Further selections belong to the text that cannot be parsed.
             while matches!(self.peek().token, Token::Dot | Token::LeftBracket) {
                 self.at += 1;
             }
@@ -364,7 +364,7 @@ impl Parser<'_> {
         self.operation(open.start, operator, vec![target, index])
     }
 
-    /// An expression that something other than the end of the text follows.
+    /// Parses an expression that other tokens than the end of the text follow.
     fn nested(&mut self, followers: &'static [Token]) -> Parsed {
         self.followers.push(followers);
         let node = self.expression()?;
@@ -397,7 +397,7 @@ impl Parser<'_> {
         Err(Abort::Depth)
     }
 
-    /// A new node at a place.
+    /// Makes a new node at a position.
     fn id(&mut self, offset: u32) -> ExprId {
         self.offsets.push(offset);
         (self.offsets.len() - 1) as ExprId
@@ -428,7 +428,7 @@ fn calculation(token: Token) -> Option<(&'static str, u8)> {
     })
 }
 
-/// Terms as a tree of least height; each is taken once.
+/// Balanced tree of the terms; each is taken once.
 fn balance(operator: &str, terms: &mut [Option<Expr>], operators: &[ExprId]) -> Expr {
     let middle = operators.len() / 2;
     let Some(id) = operators.get(middle) else {

@@ -1,4 +1,4 @@
-//! What operators stand between: literals, names, calls, lists, maps and objects.
+//! Parser of operands: literals, names, calls, lists, maps and objects.
 
 use super::expect::{START, with};
 use super::token::Token;
@@ -77,7 +77,7 @@ impl Parser<'_> {
         Ok(Node { expr: Expr { id, kind }, nesting: 0 })
     }
 
-    /// A name: of a variable, a function that is called, or a type whose value is built.
+    /// Parses a name: of a variable, a called function, or an object type under construction.
     pub(super) fn identifier(&mut self, leading_dot: bool) -> Parsed {
         if let Some(count) = self.struct_name() {
             return self.structure(count, leading_dot);
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(Node { expr, nesting })
     }
 
-    /// How many identifiers make up the name in front of a `{`, if that is what stands here.
+    /// Number of identifiers in the type name before a `{`, if an object construction begins here.
     pub(super) fn struct_name(&self) -> Option<usize> {
         let mut count = 1;
         loop {
@@ -213,13 +213,13 @@ impl Parser<'_> {
         Ok(Node { expr: Expr { id, kind: ExprKind::Map { entries } }, nesting })
     }
 
-    /// Whether an item of a list or map begins here; otherwise the comma before it was its last.
+    /// Whether an item of a list or map begins here; otherwise the comma before was a trailing one.
     fn is_at_item(&self) -> bool {
         let token = self.peek().token;
         token == Token::Question || START.contains(&token)
     }
 
-    /// Arguments up to the closing parenthesis.
+    /// Parses arguments up to the closing parenthesis.
     pub(super) fn arguments(&mut self) -> Result<(Vec<Expr>, u32), Abort> {
         let (mut args, mut nesting) = (Vec::new(), 0);
         self.expect_start(&with(START, &[Token::RightParen]))?;

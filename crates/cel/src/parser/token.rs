@@ -1,8 +1,8 @@
-//! Tokens: what they are called in messages, and how text becomes tokens.
+//! Lexer, and names of tokens in messages.
 
 use crate::source::{Issues, Source};
 
-/// What a token is, in the order in which messages list them.
+/// Kind of a token, in the order of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Token {
     Eof,
@@ -44,7 +44,7 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    /// How messages name it.
+    /// Name in messages.
     pub fn name(self) -> &'static str {
         use Token::*;
         match self {
@@ -87,7 +87,7 @@ impl Token {
         }
     }
 
-    /// The name in a set of expected ones, `expecting {'[', …}` or `expecting ':'`.
+    /// Expected tokens in messages: `expecting {'[', …}` or `expecting ':'`.
     pub fn expected(set: &[Token]) -> String {
         match set {
             [one] => one.name().to_owned(),
@@ -101,7 +101,7 @@ impl Token {
     }
 }
 
-/// A token and where it stands, in characters.
+/// A token with its position, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lexeme {
     pub token: Token,
@@ -109,8 +109,8 @@ pub(crate) struct Lexeme {
     pub end: u32,
 }
 
-/// Cuts a text into tokens; characters that are part of none are reported and left out. Where they stand
-/// is told, too.
+/// Splits a text into tokens. Characters that belong to no token are reported and skipped; their positions are returned
+/// too.
 pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> (Vec<Lexeme>, Vec<(u32, u32)>) {
     let mut lexer = Lexer { text: &source.characters, at: 0 };
     let (mut lexemes, mut unread) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> (Vec<Lexeme>, Ve
 }
 
 struct Lexer<'s> {
-    /// What is left.
+    /// Rest of the text.
     text: &'s [char],
     at: usize,
 }
@@ -156,7 +156,7 @@ impl Lexer<'_> {
         self.text.get(offset).copied()
     }
 
-    /// White space and comments.
+    /// Skips white space and comments.
     fn skip_hidden(&mut self) {
         loop {
             let space = count(self.text, |c| matches!(c, '\t' | ' ' | '\r' | '\n' | '\u{c}'));
@@ -168,7 +168,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The token at the start of the text and its length, or how much of the text is no token.
+    /// Token at the start of the text and its length; the error is the length of the text that is no token.
     fn next_token(&self) -> Result<(Token, usize), usize> {
         use Token::*;
         let Some(first) = self.peek(0) else { return Ok((Eof, 0)) };
@@ -223,7 +223,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A word: a keyword, an identifier, or the prefix of a string.
+    /// Lexes a word: a keyword, an identifier, or the prefix of a string.
     fn word(&self) -> (Token, usize) {
         let prefix = |c: Option<char>, of: &str| c.is_some_and(|c| of.contains(c));
         let quote = |c: Option<char>| matches!(c, Some('"' | '\''));
@@ -285,12 +285,12 @@ impl Lexer<'_> {
         }
     }
 
-    /// The length of a string whose quotes start at `from`.
+    /// Length of a string whose quotes start at `from`.
     fn string(&self, from: usize, raw: bool) -> Result<usize, usize> {
         let text = self.text.get(from..).unwrap_or_default();
         let Some(quote) = text.first().copied() else { return Err(from) };
         let len = if text.starts_with(&[quote; 3]) {
-            // What is not closed by three quotes is an empty string and something else.
+            // Without three closing quotes, it is an empty string followed by other tokens.
             long_string(text, quote, raw).or(Ok(2))
         } else {
             short_string(text, quote, raw)
@@ -322,7 +322,7 @@ fn short_string(text: &[char], quote: char, raw: bool) -> Result<usize, usize> {
     Err(at)
 }
 
-/// The length of a character or escape sequence.
+/// Length of a character or escape sequence.
 fn character(text: &[char]) -> Result<usize, usize> {
     if text.first() != Some(&'\\') {
         return Ok(1);

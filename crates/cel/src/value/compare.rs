@@ -1,4 +1,4 @@
-//! Equality and order. Numbers of different types are compared by what they are worth.
+//! Equality and order of values. Numbers of different types are compared by value.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::declared::ListKind;
 use crate::error::Error;
 
 impl<'a> Value<'a> {
-    /// Whether two values are equal; an error where their types have no equality.
+    /// Whether two values are equal; an error if their types have no equality.
     pub fn equals(&self, other: &Value<'a>) -> Result<bool, Error> {
         if let (Value::Null, _) | (_, Value::Null) = (self, other) {
             return Ok(matches!((self, other), (Value::Null, Value::Null)));
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The order of two values, or an error where their types have none.
+    /// Order of two values; an error if their types have none.
     pub fn compare(&self, other: &Value<'a>) -> Result<Ordering, Error> {
         let is_nan = |value: &Value<'_>| matches!(value, Value::Double(d) if d.is_nan());
         Ok(match (self, other) {
@@ -65,7 +65,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The bucket of an element that its keys tell from the others.
+    /// Bucket of a list's element, by its key fields.
     pub(super) fn bucket_by(&self, names: &[String]) -> Result<Bucket<'a>, Error> {
         let mut text = Vec::new();
         for field in self.map_key(names)? {
@@ -75,7 +75,7 @@ impl<'a> Value<'a> {
         Ok(Bucket::Key(text))
     }
 
-    /// What tells an element of a list from the others.
+    /// Key fields of a list's element.
     pub(super) fn map_key(&self, names: &[String]) -> Result<Vec<Option<&'a Tree>>, Error> {
         match self {
             Value::Map(map) => Ok(map.key_fields(names)),
@@ -86,7 +86,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// None where one is no number, or not a number.
+/// `None` if one is not a number, or NaN.
 fn compare_numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
@@ -116,7 +116,7 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
         ),
         _ => {
             for (x, y) in a.iter().zip(b.iter()) {
-                // Elements that cannot be compared do not make lists differ.
+                // Elements that cannot be compared do not make lists unequal.
                 if !x?.equals(&y?).unwrap_or(true) {
                     return Ok(false);
                 }
@@ -126,7 +126,7 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
     }
 }
 
-/// Whether the one list, in whatever order, has all that the other has.
+/// Whether list `a` has all elements of `b`, in any order.
 fn all_found<'a>(
     a: &List<'a>,
     b: &List<'a>,

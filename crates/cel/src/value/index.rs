@@ -1,24 +1,22 @@
-//! Elements of a list by what they may be equal to, so that lists are compared as sets without
-//! looking at each pair.
+//! Index of list elements by hash, so that lists are compared as sets without comparing each pair.
 
 use std::collections::HashMap;
 
 use super::{Text, Value};
 use crate::error::Error;
 
-/// How many pairs of elements are compared for one list: those that nothing tells apart but looking
-/// at them. To compare so many would cost more than any expression may.
+/// Limit on compared pairs of elements in one bucket. Comparing more would cost more than any expression may.
 const MAX_COMPARED: usize = 10_000_000;
 
-/// Equal values have equal buckets.
+/// Hash key of a value: equal values have equal buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Bucket<'a> {
     String(Text<'a>),
-    /// A number, whatever its type.
+    /// A number of any type.
     Number(u64),
-    /// What tells an element of a list from the others, as JSON.
+    /// Key fields of a list's element, as JSON.
     Key(Vec<u8>),
-    /// Anything else, by its size.
+    /// Any other value, by its size.
     Other(u64),
 }
 
@@ -36,7 +34,7 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// Elements, and where each stands.
+/// Positions of elements, by bucket.
 #[derive(Debug, Default)]
 pub(super) struct Index<'a> {
     buckets: HashMap<Bucket<'a>, Vec<usize>>,
@@ -48,7 +46,7 @@ impl<'a> Index<'a> {
         self.buckets.entry(bucket).or_default().push(at);
     }
 
-    /// The first element in a bucket for which `same` holds.
+    /// First element in a bucket for which `same` holds.
     pub fn find(
         &mut self,
         bucket: &Bucket<'a>,

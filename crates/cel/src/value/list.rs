@@ -1,4 +1,4 @@
-//! Lists: made by expressions, joined of two, or part of an object.
+//! Lists: built by expressions, joined of two, or part of an object.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ enum Form<'a> {
     Made(Arc<Vec<Value<'a>>>),
     Joined(Arc<Joined<'a>>),
     Tree(&'a [Tree], Option<&'a DeclType>),
-    /// Elements as a client sees them.
+    /// Elements as clients see them.
     Typed(&'a [Tree], Schema<'a>),
 }
 
@@ -31,7 +31,8 @@ struct Joined<'a> {
     len: usize,
 }
 
-/// Joining costs nothing, so doubling lists over and over would make ones that take forever.
+/// Limit on the length of joined lists. Joining takes constant time, so that repeated doubling would otherwise make
+/// lists that take forever to read.
 const MAX_JOINED: usize = 1 << 24;
 
 impl<'a> From<Vec<Value<'a>>> for List<'a> {
@@ -41,7 +42,7 @@ impl<'a> From<Vec<Value<'a>>> for List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A list of an object; `declared` is the list's type.
+    /// List in an object; `declared` is the list's type.
     pub(super) fn from_tree(elements: &'a [Tree], declared: Option<&'a DeclType>) -> Self {
         List(Form::Tree(elements, declared))
     }
@@ -50,7 +51,7 @@ impl<'a> List<'a> {
         List(Form::Typed(elements, item))
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(elements) => elements.len(),
@@ -64,7 +65,7 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
-    /// An element; an error where the object does not hold what its schema says.
+    /// Element by index; an error if the object does not conform to its schema.
     pub fn get(&self, index: usize) -> Option<Result<Value<'a>, Error>> {
         match &self.0 {
             Form::Made(elements) => elements.get(index).cloned().map(Ok),
@@ -83,13 +84,13 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The elements; see [`List::get`].
+    /// Elements; see [`List::get`].
     pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, Error>> {
         (0..self.len()).filter_map(|i| self.get(i))
     }
 
-    /// The elements of both. Lists of objects that are sets or maps keep to what they are: elements
-    /// that are there already are not added again, or take the place of the one they are equal to.
+    /// Concatenation. Lists of objects that are declared as sets or maps stay such: an element that is present already
+    /// is not added, or replaces the one with equal keys.
     pub(crate) fn join(self, other: &List<'a>) -> Result<List<'a>, Error> {
         match self.declared_kind() {
             Some(ListKind::Set) => {
@@ -113,7 +114,7 @@ impl<'a> List<'a> {
         }
         let left = match self.0 {
             Form::Made(mut elements) => match Arc::get_mut(&mut elements) {
-                // Nobody else sees the list: a comprehension gathers its result in it.
+                // The list has no other reference: a comprehension accumulates its result in it.
                 Some(own) => {
                     for element in other.iter() {
                         own.push(element?);

@@ -1,4 +1,4 @@
-//! Maps: made by expressions, or part of an object.
+//! Maps: built by expressions, or part of an object.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -21,18 +21,18 @@ pub struct Map<'a>(Form<'a>);
 enum Form<'a> {
     Made(Arc<Made<'a>>),
     Tree(&'a TreeMap),
-    /// What a client sees of a struct.
+    /// Struct as clients see it.
     Typed(Struct<'a>),
-    /// A map whose values a client sees so.
+    /// Map with values as clients see them.
     TypedMap(&'a TreeMap, Schema<'a>),
-    /// A map whose values have a type.
+    /// Map whose values have a declared type.
     Declared(&'a TreeMap, &'a DeclType),
-    /// An object with declared fields.
+    /// Object with declared fields.
     Object(&'a TreeMap, &'a ObjectType),
 }
 
-/// Values and where each key's stands: an index has no lifetime, so that keys can be looked up that
-/// live shorter than the map's.
+/// Values, and their positions by key: an index without lifetime allows lookups with keys that live shorter than the
+/// map.
 #[derive(Debug)]
 struct Made<'a> {
     index: BTreeMap<Key<'a>, usize>,
@@ -50,18 +50,18 @@ impl<'a> Made<'a> {
     }
 }
 
-/// What a map's entries are found by.
+/// Key of a map.
 #[derive(Clone, Debug)]
 pub enum Key<'a> {
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A whole number with a sign.
+    /// Signed integer.
     Int(i64),
-    /// A whole number without one.
+    /// Unsigned integer.
     Uint(u64),
-    /// A floating point number, which may equal a whole one.
+    /// Floating point number, which may equal an integer.
     Double(f64),
-    /// A text.
+    /// String.
     String(Text<'a>),
 }
 
@@ -157,7 +157,7 @@ impl<'a> From<BTreeMap<Key<'a>, Value<'a>>> for Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// A map of an object; `declared` is its type.
+    /// Map in an object; `declared` is its type.
     pub(super) fn from_tree(map: &'a TreeMap, declared: Option<&'a DeclType>) -> Self {
         Map(match declared.map(|declared| &declared.kind) {
             Some(DeclKind::Object(object)) => Form::Object(map, object),
@@ -174,7 +174,7 @@ impl<'a> Map<'a> {
         Map(Form::TypedMap(map, values))
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(entries) => entries.values.len(),
@@ -191,7 +191,7 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// The value under a key; numbers that are equal are the same key.
+    /// Value of a key; equal numbers of different types are the same key.
     pub fn find(&self, key: &Value<'_>) -> Option<Result<Value<'a>, Error>> {
         if let Form::Made(entries) = &self.0 {
             let key = Key::of(key)?;
@@ -206,7 +206,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value under a string.
+    /// Value of a string key.
     pub fn find_str(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
         match &self.0 {
             Form::Made(entries) => entries.get(&Key::String(Text::Borrowed(name))).cloned().map(Ok),
@@ -225,7 +225,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys; of an object, the identifiers of its declared fields.
+    /// Keys; for an object, the identifiers of its declared fields.
     pub fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
             Form::Made(entries) => entries.index.keys().map(Key::to_value).collect(),
@@ -250,7 +250,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys with their values; see [`Map::keys`].
+    /// Keys with their values; see [`Map::keys`].
     pub fn entries(&self) -> impl Iterator<Item = (Value<'a>, Result<Value<'a>, Error>)> {
         self.keys().into_iter().filter_map(|key| {
             let value = self.find(&key)?;
@@ -258,7 +258,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// An entry, which tells what the others are like.
+    /// First entry, which represents the types of the others.
     pub(super) fn first(&self) -> Option<Result<(Value<'a>, Value<'a>), Error>> {
         match &self.0 {
             Form::Made(entries) => {
@@ -269,7 +269,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// With an entry more.
+    /// Map with one entry more.
     pub(crate) fn insert(mut self, key: &Value<'a>, value: Value<'a>) -> Result<Map<'a>, Error> {
         if self.find(key).is_some() {
             return Err(Error::new(format!("insert failed: key {key} already exists")));
@@ -288,7 +288,7 @@ impl<'a> Map<'a> {
         Ok(entries.into())
     }
 
-    /// What the fields that tell a list's elements apart hold.
+    /// Values of the key fields of a list's element.
     pub(super) fn key_fields(&self, names: &[String]) -> Vec<Option<&'a Tree>> {
         let get = |name: &String| match &self.0 {
             Form::Made(_) => None,

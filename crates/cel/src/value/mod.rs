@@ -1,7 +1,7 @@
-//! Values that expressions compute with.
+//! Values of expressions.
 //!
-//! A value that stands for part of an object borrows it: nothing is copied when an activation is
-//! made, and what an expression does not look at costs nothing.
+//! A value that is part of an object borrows from it: building an activation copies nothing, and fields that an
+//! expression does not read cost nothing.
 
 mod compare;
 mod index;
@@ -30,47 +30,47 @@ pub(crate) use text::shortest;
 pub enum Value<'a> {
     /// `null`
     Null,
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A whole number with a sign.
+    /// Signed integer.
     Int(i64),
-    /// A whole number without one.
+    /// Unsigned integer.
     Uint(u64),
     /// A floating point number.
     Double(f64),
-    /// A text.
+    /// String.
     String(Text<'a>),
     /// Bytes.
     Bytes(Arc<[u8]>),
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// Timestamp.
     Timestamp(Timestamp),
-    /// Values in order.
+    /// List.
     List(List<'a>),
-    /// Values by key.
+    /// Map.
     Map(Map<'a>),
-    /// A type, as `type(x)` gives it.
+    /// Type, as `type(x)` returns it.
     Type(Type),
-    /// A value that may be absent.
+    /// Optional value.
     Optional(Option<Arc<Value<'a>>>),
-    /// An object made by the expression: `Object{spec: …}`.
+    /// Object constructed by an expression: `Object{spec: …}`.
     Object(Arc<ObjectValue<'a>>),
-    /// A value of one of Kubernetes' libraries: a quantity, an address, an authorizer.
+    /// Value of one of Kubernetes' libraries: a quantity, an address, an authorizer.
     Extension(Extension<'a>),
 }
 
-/// An object made by an expression.
+/// Object constructed by an expression.
 #[derive(Clone, Debug)]
 pub struct ObjectValue<'a> {
-    /// Which kind of object it is.
+    /// Name of the object type.
     pub type_name: Arc<str>,
-    /// Its fields by name.
+    /// Fields by name.
     pub fields: Vec<(Arc<str>, Value<'a>)>,
 }
 
 impl<'a> Value<'a> {
-    /// A string of its own.
+    /// Owned string.
     pub fn string(text: impl Into<String>) -> Self {
         Value::String(Text::from(text.into()))
     }
@@ -87,22 +87,22 @@ impl<'a> Value<'a> {
         Value::Optional(Some(Arc::new(value)))
     }
 
-    /// The truth value that it is, if it is one.
+    /// Boolean value, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(value) = self { Some(*value) } else { None }
     }
 
-    /// The string that it is, if it is one.
+    /// String value, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
-    /// The list that it is, if it is one.
+    /// List value, if it is one.
     pub fn as_list(&self) -> Option<&List<'a>> {
         if let Value::List(list) = self { Some(list) } else { None }
     }
 
-    /// The type, as far as it shows at run time.
+    /// Type at run time, without parameters.
     pub fn runtime_type(&self) -> Type {
         match self {
             Value::Null => Type::Null,
@@ -123,12 +123,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of the type.
+    /// Name of the run-time type.
     pub(crate) fn type_name(&self) -> String {
         self.runtime_type().name().to_owned()
     }
 
-    /// What the reference's messages call the type.
+    /// Go type name in the reference's messages.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Value::Null => "types.Null",
@@ -146,7 +146,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Characters of a string, bytes, elements or entries; none for what has no size.
+    /// Number of characters, bytes, elements or entries; `None` for values without a size.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Value::String(text) => Some(text.chars().count() as u64),
@@ -157,7 +157,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is what a field without a value has.
+    /// Whether the value is the zero value of its type.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Value::Null => true,
@@ -176,8 +176,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether a function whose parameter has this type takes the value. Of lists and maps only the
-    /// first element is looked at.
+    /// Whether the value fits a parameter of this type. For lists and maps only the first element is checked.
     pub(crate) fn fits(&self, ty: &Type) -> bool {
         match (ty, self) {
             (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_), _) => true,
@@ -205,7 +204,7 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
-/// As messages print it.
+/// Prints as in messages.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

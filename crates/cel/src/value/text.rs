@@ -6,17 +6,17 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A string: part of an object that is looked at, or made during evaluation.
+/// String: borrowed from an object, or computed during evaluation.
 #[derive(Clone)]
 pub enum Text<'a> {
-    /// A part of the object that is looked at.
+    /// Borrowed from an object.
     Borrowed(&'a str),
-    /// A text that was computed.
+    /// Computed during evaluation.
     Shared(Arc<str>),
 }
 
 impl Text<'_> {
-    /// A part of it, which is not copied where it need not be. Both are between characters.
+    /// Substring, without a copy if borrowed. Both ends are character boundaries.
     pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
         match self {
             Text::Borrowed(text) => Text::Borrowed(text.get(from..to).unwrap_or_default()),
@@ -74,7 +74,7 @@ impl From<String> for Text<'_> {
     }
 }
 
-/// A number as `%g` prints it: as few digits as tell it apart, an exponent from a million on.
+/// Number as `%g` prints it: the fewest digits that identify it, with an exponent from a million on.
 pub(crate) fn shortest(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -91,7 +91,7 @@ pub(crate) fn shortest(value: f64) -> String {
     format!("{value}")
 }
 
-/// A mantissa and an exponent of at least two digits, with its sign.
+/// Mantissa and signed exponent of at least two digits.
 fn with_exponent(mantissa: &str, exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())

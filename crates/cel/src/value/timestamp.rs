@@ -1,8 +1,8 @@
-//! Points in time with the offset they were written with.
+//! Timestamps, with the offset with which they were written.
 
 use std::fmt;
 
-/// A point in time between the years 1 and 9999. Equality and order are those of the instant.
+/// Timestamp between the years 1 and 9999. Equality and order are those of the instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since the Unix epoch.
@@ -18,7 +18,7 @@ pub const MIN_SECONDS: i64 = -62_135_596_800;
 /// The last second of year 9999.
 pub const MAX_SECONDS: i64 = 253_402_300_799;
 
-/// A time of day on a date.
+/// Date and time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
     pub year: i64,
@@ -36,19 +36,19 @@ pub(crate) struct Civil {
 }
 
 impl Timestamp {
-    /// Whether it lies in the years that timestamps may have.
+    /// Whether the timestamp is in the allowed years.
     pub fn is_in_range(&self) -> bool {
         (MIN_SECONDS..=MAX_SECONDS).contains(&self.seconds)
     }
 
-    /// The instant, comparable.
+    /// Comparable instant.
     pub(crate) fn instant(&self) -> (i64, u32) {
         (self.seconds, self.nanos)
     }
 
-    /// Reads RFC 3339 as Go does: a fraction may have any number of digits, nothing may be left out.
+    /// Parses RFC 3339 as Go does: a fraction may have any number of digits, and no part may be missing.
     pub fn parse(text: &str) -> Option<Self> {
-        // An hour may have one digit.
+        // Go accepts an hour of one digit.
         let padded = match text.as_bytes().get(12) {
             Some(b':') => Some(format!("{}0{}", text.get(..11)?, text.get(11..)?)),
             _ => None,
@@ -88,7 +88,7 @@ impl Timestamp {
         Some(Timestamp { seconds, nanos, offset })
     }
 
-    /// The date and time of day at an offset from UTC in seconds.
+    /// Date and time of day at an offset from UTC in seconds.
     pub(crate) fn civil(&self, offset: i64) -> Civil {
         let local = self.seconds + offset;
         let (days, second_of_day) = (local.div_euclid(86_400), local.rem_euclid(86_400));
@@ -112,7 +112,7 @@ impl PartialEq for Timestamp {
     }
 }
 
-/// RFC 3339 with as many decimals as it takes.
+/// Prints RFC 3339 with as many decimals as needed.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Civil { year, month, day, hour, minute, second, .. } =
@@ -156,7 +156,7 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days since the epoch. Years begin in March, so that the leap day is the last of its year.
+/// Days since the epoch. Years begin in March here, so that the leap day is the last of its year.
 pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));

@@ -1,4 +1,4 @@
-//! Values of objects, and objects of values.
+//! Conversion between CEL values and object trees.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::library::Extension;
 use crate::types::Type;
 
 impl<'a> Value<'a> {
-    /// A part of an object whose type is not declared.
+    /// Value of a part of an object without a declared type.
     pub fn from_tree(tree: &'a Tree) -> Self {
         match tree {
             Tree::Null => Value::Null,
@@ -31,7 +31,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A part of an object that has a declared type.
+    /// Value of a part of an object with a declared type.
     pub fn from_declared(tree: &'a Tree, declared: &'a DeclType) -> Result<Self, Error> {
         if tree.is_null() {
             return match declared.nullable {
@@ -62,7 +62,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as part of an object: an expression's result that becomes one.
+    /// Tree of a value, for an expression's result that becomes part of an object.
     pub fn to_tree(&self) -> Result<Tree, Error> {
         Ok(match self {
             Value::Null => Tree::Null,
@@ -167,7 +167,7 @@ fn unexpected(expected: &str, tree: &Tree) -> Error {
     Error::new(format!("invalid data, expected {expected}, got {found}"))
 }
 
-/// A value of its own: of a document that was kept as text.
+/// Owned value, of a document that was stored as text.
 fn owned<'a>(tree: Tree) -> Value<'a> {
     match tree {
         Tree::Null => Value::Null,

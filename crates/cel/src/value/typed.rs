@@ -1,7 +1,7 @@
-//! Objects of a kind that the server knows: seen as a client sees them, without making a copy.
+//! Views of objects of known kinds as clients see them, without a copy.
 //!
-//! The tree of an object has what was said. A client sees what Go writes of it: zeros of some fields, others not at all.
-//! These views answer for the second by looking at the first and at the schema.
+//! The tree of an object has the fields that were set. A client sees Go's JSON encoding of it, with zero values in some
+//! fields and others omitted. These views compute the latter from the tree and the schema.
 
 use std::sync::LazyLock;
 
@@ -11,20 +11,20 @@ use kevel_api::value::{Map as TreeMap, Value as Tree};
 
 use super::{List, Map, Text, Value};
 
-/// What a struct holds that is not there.
+/// Tree of a struct that is absent.
 static NOTHING: LazyLock<TreeMap> = LazyLock::new(TreeMap::new);
 
-/// A struct of a built-in type, or an object of a custom one.
+/// Struct of a built-in type, or object of a custom one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Struct<'a> {
     map: &'a TreeMap,
     schema: Schema<'a>,
-    /// What a whole object says it is, whatever its tree says.
+    /// Kind of a whole object, which overrides the one in its tree.
     kind: Option<&'a GroupVersionKind>,
 }
 
 impl<'a> Value<'a> {
-    /// An object of a kind, as a client sees it.
+    /// Object of a kind, as clients see it.
     pub fn from_object(tree: &'a Tree, schema: Schema<'a>, kind: &'a GroupVersionKind) -> Self {
         match (tree, schema.ty()) {
             (Tree::Map(map), SchemaType::Struct(_)) => {
@@ -34,7 +34,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A part of an object, as a client sees it.
+    /// Part of an object, as clients see it.
     pub(super) fn from_typed(tree: &'a Tree, schema: Schema<'a>) -> Self {
         match (schema.ty(), tree) {
             (SchemaType::Struct(_), Tree::Map(map)) => {
@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
             (SchemaType::Union { object, .. }, Tree::Map(_)) => {
                 Value::from_typed(tree, schema.other(object.ty))
             }
-            // The reference does not tell an empty list from none here.
+            // The reference does not distinguish an empty list from an absent one here.
             (SchemaType::Union { .. }, Tree::List(items)) if items.is_empty() => Value::Null,
             (SchemaType::Union { other, .. }, _) => Value::from_typed(tree, schema.other(other.ty)),
             _ => Value::from_tree(tree),
@@ -81,7 +81,7 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> Struct<'a> {
-    /// A field that a client sees.
+    /// Field as clients see it.
     pub fn find(&self, name: &str) -> Option<Value<'a>> {
         if let Some(said) = self.type_meta(name) {
             return Some(said);
@@ -97,7 +97,7 @@ impl<'a> Struct<'a> {
         written(self.schema.field(name)?, value)
     }
 
-    /// The names of the fields that a client sees.
+    /// Names of the fields that clients see.
     pub fn names(&self) -> Vec<Value<'a>> {
         let said = |name: &str| self.kind.is_some() && matches!(name, "apiVersion" | "kind");
         let mut names: Vec<Value<'a>> = match self.structure() {
@@ -118,12 +118,12 @@ impl<'a> Struct<'a> {
         names
     }
 
-    /// What the tree has there.
+    /// Tree of a field.
     pub fn tree(&self, name: &str) -> Option<&'a Tree> {
         self.map.get(name)
     }
 
-    /// The fields of a built-in type.
+    /// Fields of a built-in type.
     fn structure(&self) -> Option<StructSchema<'a>> {
         self.schema.as_struct().filter(|_| !self.schema.is_custom())
     }
@@ -139,7 +139,7 @@ impl<'a> Struct<'a> {
     }
 }
 
-/// A field of a built-in type, if the encoder writes it.
+/// Field of a built-in type, if the encoder writes it.
 fn written<'a>(field: Field<'a>, value: Option<&'a Tree>) -> Option<Value<'a>> {
     field.is_written(value).then(|| match value {
         Some(value) => Value::from_typed(value, field.schema()),

@@ -1,4 +1,4 @@
-//! Reading tables of cases, and printing values the way they are written there.
+//! Reading of case tables, and printing of values as the tables have them.
 
 // Not every test reads a table.
 #![allow(dead_code)]
@@ -7,17 +7,17 @@ use kevel_api::value::Value as Tree;
 use kevel_cel::{Extension, Value};
 use kevel_codec::json::{Unknown, decode_any};
 
-/// A tree of JSON text.
+/// Tree of a JSON text.
 pub fn json(text: &str) -> Tree {
     decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
 }
 
-/// The lines of a table, without headings and empty ones.
+/// Lines of a table, without headings and empty ones.
 pub fn lines(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// A value as an expression would write it.
+/// Value in the syntax of expressions.
 pub fn show(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
