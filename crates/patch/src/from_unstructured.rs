@@ -1,13 +1,13 @@
-//! A JSON tree as an object of a type, by the rules of the reference's converter
-//! (`FromUnstructured`): strategic merge patches and applied configurations end there, and it has
-//! other words and other leniency than the JSON decoder.
+//! Conversion of a JSON tree to an object of a type, by the rules of the reference's converter (upstream:
+//! FromUnstructured). Strategic merge patches and applied configurations go through it; it has other messages and other
+//! leniency than the JSON decoder.
 
 use kevel_api::schema::{Field, Scalar, Schema, Type, go_element_type};
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode, encode_any};
 
-/// Makes a tree fit a type, or says why it does not: numbers without a fraction become integers,
-/// integers lose the bits that a type does not have.
+/// Converts a tree to a type in place: numbers without a fraction become integers, and integers lose the bits that the
+/// type does not have.
 ///
 /// ```
 /// use kevel_api::{builtin, value::{Map, Value}};
@@ -20,7 +20,7 @@ pub fn from_unstructured(tree: &mut Value, schema: Schema<'_>) -> Result<(), Str
     convert(tree, schema, None)
 }
 
-/// `go` is the Go type of what is converted, where its schema does not say it.
+/// Converts a value; `go` is its Go type, if the schema does not have it.
 fn convert(tree: &mut Value, schema: Schema<'_>, go: Option<&str>) -> Result<(), String> {
     if tree.is_null() || matches!(tree, Value::Raw(_)) {
         return Ok(());
@@ -32,7 +32,7 @@ fn convert(tree: &mut Value, schema: Schema<'_>, go: Option<&str>) -> Result<(),
             let Value::Map(map) = tree else {
                 return Err(format!("cannot restore struct from: {kind}"));
             };
-            // The first field that does not fit is told of, in the order of the Go struct.
+            // The reference reports the first field that does not fit, in the order of the Go struct.
             let mut fields: Vec<Field<'_>> = object.fields().collect();
             fields.sort_by_key(|field| field.rank());
             for field in fields {
@@ -83,7 +83,7 @@ fn convert_scalar(
             let read = convert_by_itself(tree, schema);
             return read.map_err(|error| format!("error decoding from json: {error}"));
         }
-        // Types that read themselves read what was written of the tree.
+        // Types with their own JSON decoder decode the encoded tree.
         _ => return convert_by_itself(tree, schema),
     };
     let go = go.map_or(kind, |go| go.trim_start_matches('*'));
@@ -113,7 +113,7 @@ fn convert_scalar(
     }
 }
 
-/// Bytes may come as numbers.
+/// Checks bytes given as a list of numbers.
 fn byte_list(tree: &Value) -> Result<(), String> {
     let numbers = tree.as_list().unwrap_or_default();
     match numbers.iter().all(|number| matches!(number, Value::Int(_) | Value::Null)) {
@@ -122,7 +122,7 @@ fn byte_list(tree: &Value) -> Result<(), String> {
     }
 }
 
-/// A number without a fraction as Go makes an integer of it: what does not fit becomes the least of all.
+/// Converts a number without a fraction to an integer as Go does: out of range, it becomes the smallest integer.
 fn go_int(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[allow(clippy::cast_possible_truncation)]
@@ -141,7 +141,7 @@ fn convert_by_itself(tree: &Value, schema: Schema<'_>) -> Result<(), String> {
     }
 }
 
-/// What Go's `reflect` calls it.
+/// Kind of a value in Go's `reflect`.
 fn kind_of(tree: &Value) -> &'static str {
     match tree {
         Value::Null => "invalid",

@@ -1,11 +1,11 @@
-//! Values inside messages, as Go's `%v`, `%T` and `%#v` print them.
+//! Values in messages, as Go's `%v`, `%T` and `%#v` print them.
 
 use std::fmt::{self, Write};
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 
-/// A value as `%v` prints it: `map[a:1 b:[x <nil>]]`.
+/// Prints a value as `%v`: `map[a:1 b:[x <nil>]]`.
 #[derive(Debug)]
 pub struct Plain<'a>(pub &'a Value);
 
@@ -31,7 +31,7 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// A list as `%v` prints it.
+/// Prints a list as `%v`.
 pub(crate) struct PlainList<'a>(pub(crate) &'a [Value]);
 
 impl fmt::Display for PlainList<'_> {
@@ -45,7 +45,7 @@ impl fmt::Display for PlainList<'_> {
     }
 }
 
-/// A value as `%#v` prints it: `map[string]interface {}{"a":1}`.
+/// Prints a value as `%#v`: `map[string]interface {}{"a":1}`.
 pub(crate) struct Syntax<'a>(pub(crate) &'a Value);
 
 impl fmt::Display for Syntax<'_> {
@@ -74,7 +74,7 @@ impl fmt::Display for Syntax<'_> {
     }
 }
 
-/// The Go type of a value without a schema, as `%T` prints it.
+/// Go type of a value without a schema, as `%T` prints it.
 pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -87,7 +87,7 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Go's `%v` of a float: the shortest text, with an exponent from 1e+06 on and below 1e-04.
+/// Float as `%v` prints it: the shortest text, with an exponent from 1e+06 on and below 1e-04.
 fn float_text(float: f64) -> String {
     let text = format!("{float:e}");
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };

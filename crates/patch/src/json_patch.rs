@@ -1,5 +1,5 @@
-//! JSON patch (RFC 6902), with what the reference's library makes of it: indexes may be negative,
-//! and `replace` adds a field that an object does not have.
+//! JSON patch (RFC 6902), with the extensions of the reference's library: indexes may be negative, and `replace` adds a
+//! field that an object does not have.
 
 mod decode;
 mod operation;
@@ -14,36 +14,36 @@ use kevel_codec::json::open;
 pub use operation::Operation;
 pub use reach::Reach;
 
-/// How many operations a patch may have.
+/// Limit on the operations of a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// How deep a patched tree may be, as for a tree that is read.
+/// Limit on the depth of a patched tree, as in the decoder.
 const MAX_DEPTH: usize = kevel_codec::json::MAX_DEPTH;
 
-/// How often the depth of a tree is measured, which a patch of any use never causes once.
+/// Limit on measurements of a tree's depth; useful patches need none.
 const MAX_MEASURES: usize = 64;
 
-/// How many bytes of lists and maps the operations of a patch may move to make or close a gap: half a
-/// second's work. Ten thousand items at the front of a list of as many take half of it; only at the
-/// front of a million does it matter.
+/// Limit on the bytes of lists and maps that the operations of a patch may move to insert or remove elements: half a
+/// second's work. Ten thousand insertions at the front of a list of as many elements take half of it; only lists of a
+/// million reach it.
 const MAX_MOVED: usize = 2 << 30;
 
-/// A sequence of operations.
+/// A JSON patch: a sequence of operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     operations: Vec<Operation>,
 }
 
-/// Why a JSON patch cannot be applied.
+/// Error of decoding or applying a JSON patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It cannot be read: 400, with this message.
+    /// The patch cannot be decoded: 400, with this message.
     Decode(String),
-    /// It has more than [`MAX_OPERATIONS`]: 413.
+    /// The patch has more than [`MAX_OPERATIONS`]: 413.
     TooManyOperations(usize),
-    /// It does not fit the document: 422; the reference keeps this message to itself.
+    /// The patch does not fit the document: 422; the reference does not return this message.
     Apply(String),
-    /// A test of it failed, to the same effect.
+    /// A `test` operation failed: 422, without this message.
     TestFailed(String),
 }
 
@@ -64,19 +64,19 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Patch {
-    /// A patch of these operations.
+    /// Makes a patch of these operations.
     pub fn new(operations: Vec<Operation>) -> Self {
         Patch { operations }
     }
 
-    /// The operations, in order.
+    /// Operations, in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// Applies the operations to an object's tree, one after the other, all or none.
+    /// Applies the operations to an object's tree in order, all or none.
     ///
-    /// `copy_limit` bounds the bytes of JSON that `copy` may add; 0 sets no bound.
+    /// `copy_limit` bounds the bytes of JSON that `copy` may add; 0 is unlimited.
     ///
     /// ```
     /// use kevel_codec::json::{Unknown, decode_any, encode_any};
@@ -101,8 +101,8 @@ impl Patch {
     }
 }
 
-/// What a patch that applies makes of a document, both compact JSON: as the reference's library writes it,
-/// which sorts the keys of what the patch went through and leaves everything else as it stood.
+/// Document after a patch that is known to apply, both compact JSON, as the reference's library writes it: keys are
+/// sorted in the objects that the patch touches, and everything else stays as it was.
 pub(crate) fn replayed(document: &str, patch: &str) -> Option<Value> {
     let Value::List(operations) = open(patch) else { return None };
     let mut document = open(document);
@@ -113,12 +113,12 @@ pub(crate) fn replayed(document: &str, patch: &str) -> Option<Value> {
     Some(document)
 }
 
-/// What the operations of one patch may use up together.
+/// Limits of the operations of one patch together.
 #[derive(Debug)]
 struct Limits {
     copy: usize,
     copied: usize,
-    /// The tree is not deeper than this; operations raise it, measuring lowers it.
+    /// Upper bound of the tree's depth; operations raise it, measuring lowers it.
     depth: usize,
     measures: usize,
     moved: usize,
@@ -141,7 +141,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts the elements that stand behind one that comes or goes.
+    /// Counts the elements behind one that is inserted or removed.
     fn count_move<T>(&mut self, elements: usize) -> Result<(), String> {
         self.moved = self.moved.saturating_add(elements * size_of::<T>());
         match self.moved > MAX_MOVED {

@@ -1,18 +1,18 @@
-//! The text of a patched document as the reference's patch library writes it.
+//! Text of a patched document as the reference's patch library writes it.
 //!
-//! That library reads only what a patch goes through. What it went through is written again with sorted keys;
-//! the rest stays as it was: an object's fields in the order of its type, a patch's values as they were sent.
-//! The order decides which fault of a document is found first, and errors quote the document.
+//! The library decodes only the parts of a document that a patch touches. Those are written with sorted keys; the rest
+//! stays as it was: an object's fields in the order of its type, a patch's values as they were sent. The order decides
+//! which error of a document is found first, and errors quote the document.
 
 use kevel_api::value::Value;
 use kevel_codec::json::{compact, encode_any, open};
 
 use crate::{json_patch, merge_patch};
 
-/// How deep a document may be to be written so: each level that is gone through is scanned once more.
+/// Limit on the depth of such documents: each level that is touched is scanned once more.
 const MAX_LEVELS: usize = 64;
 
-/// What a JSON patch (a list) or a merge patch (an object) makes of a document that it is known to apply to.
+/// Document after a JSON patch (a list) or a merge patch (an object) that is known to apply.
 ///
 /// ```
 /// use kevel_patch::lazily_patched;
@@ -36,7 +36,7 @@ pub fn lazily_patched(document: &[u8], patch: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// How deep a document's lists and objects nest.
+/// Nesting depth of a document's lists and objects.
 fn nesting(document: &str) -> usize {
     let (mut open, mut deepest, mut in_text): (usize, usize, bool) = (0, 0, false);
     let mut bytes = document.bytes();
@@ -68,7 +68,7 @@ mod tests {
                 r#"{"c":{"w":{"q":1,"p":null,"o":2}}}"#,
                 r#"{"b":null,"c":{"a":[{"n":"1","m":"2"}],"w":{"o":2,"q":1},"z":{"y":1,"x":2}},"kind":"K"}"#,
             ),
-            // A list in an object's place stays as it was sent.
+            // A list that replaces an object stays as it was sent.
             (r#"{"c":[{"b":1,"a":null}]}"#, r#"{"b":null,"c":[{"b":1,"a":null}],"kind":"K"}"#),
             (
                 r#"[{"op":"add","path":"/c/a/0/l","value":{"b":1e3,"a":"<"}}]"#,

@@ -1,9 +1,8 @@
-//! The ways to change an object: JSON patch, merge patch, strategic merge patch and apply, and the
-//! record of who owns which field.
+//! Changes of objects: JSON patch, merge patch, strategic merge patch and server-side apply, with field ownership
+//! (`managedFields`).
 //!
-//! Patches work on an object's JSON tree, which holds what a client sees: [`unstructured`] makes it
-//! out of a typed value, and what a patch makes of it is for the decoder to read again. Ownership
-//! takes typed values.
+//! Patches work on an object's JSON tree as clients see it: [`unstructured`] makes it from a typed value, and the
+//! decoder reads the patched tree. Field ownership takes typed values.
 
 mod from_unstructured;
 pub mod go_format;

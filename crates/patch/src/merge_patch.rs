@@ -10,10 +10,10 @@ use thin_vec::ThinVec;
 
 pub use typed::apply_typed;
 
-/// Why a merge patch cannot be applied. Either is the client's fault: 400.
+/// Error of a merge patch: 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The patch cannot be read.
+    /// The patch cannot be decoded.
     Decode(String),
     /// The patch is neither an object nor a list.
     Patch,
@@ -30,7 +30,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Reads a patch, with its duplicate fields where they are asked for.
+/// Decodes a patch; with [`Unknown::Report`], its duplicate fields are returned too.
 pub fn decode(patch: &[u8], fields: Unknown) -> Result<(Value, Vec<StrictError>), Error> {
     let read = match (decode_any(patch, fields), fields) {
         (Ok(read), _) => read,
@@ -47,7 +47,7 @@ pub fn decode(patch: &[u8], fields: Unknown) -> Result<(Value, Vec<StrictError>)
     }
 }
 
-/// What a JSON value is called in Go's errors.
+/// Name of a JSON value's kind in Go's errors.
 pub(crate) fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -72,7 +72,7 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Parts of either may still be text ([`Value::Raw`]): they are opened where the patch goes.
+/// Parts of either may be undecoded text ([`Value::Raw`]): they are decoded where the patch touches them.
 pub fn apply(document: Value, patch: Value) -> Value {
     match (opened(document), opened(patch)) {
         (Value::Map(document), Value::Map(patch)) => Value::Map(merge_maps(document, patch)),
@@ -83,7 +83,7 @@ pub fn apply(document: Value, patch: Value) -> Value {
     }
 }
 
-/// A part of a document that is to be looked into.
+/// Decodes a part of a document by one level.
 pub(crate) fn opened(value: Value) -> Value {
     match value {
         Value::Raw(text) => open(&text),
@@ -91,7 +91,7 @@ pub(crate) fn opened(value: Value) -> Value {
     }
 }
 
-/// Both maps are sorted by key, so that one pass merges them, however large the patch is.
+/// Merges two maps in one pass: both are sorted by key.
 fn merge_maps(document: Map, patch: Map) -> Map {
     let mut merged = ThinVec::with_capacity(document.len() + patch.len());
     let mut document = document.into_entries().into_iter().peekable();
@@ -119,12 +119,12 @@ fn merge(current: Option<Value>, mut patch: Value) -> Option<Value> {
     match patch {
         Value::Map(patch) => Some(Value::Map(merge_maps(current, patch))),
         Value::Raw(text) if text.starts_with('{') => merge(Some(Value::Map(current)), open(&text)),
-        // The reference leaves the nulls of a list that takes an object's place.
+        // The reference keeps the nulls in a list that replaces an object.
         patch => Some(patch),
     }
 }
 
-/// Drops the fields that are `null` anywhere below; elements of lists stay.
+/// Drops `null` fields everywhere below; elements of lists stay.
 fn prune_nulls(value: &mut Value) {
     match value {
         Value::Map(map) => map.retain(|_, value| {
@@ -134,7 +134,7 @@ fn prune_nulls(value: &mut Value) {
         Value::List(items) => items.iter_mut().for_each(prune_nulls),
         Value::Raw(text) if text.starts_with(['{', '[']) => {
             *value = open_all(text);
-            // What cannot be opened stays text.
+            // Text that does not decode stays text.
             if !matches!(value, Value::Raw(_)) {
                 prune_nulls(value);
             }
@@ -163,7 +163,7 @@ mod tests {
             (r#"{"a":[{"b":"c"}]}"#, r#"{"a":[1,null]}"#, r#"{"a":[1,null]}"#),
             (r#"{"e":null}"#, r#"{"a":1}"#, r#"{"a":1,"e":null}"#),
             (r#"{}"#, r#"{"a":{"bb":{"ccc":null}}}"#, r#"{"a":{"bb":{}}}"#),
-            // Nulls inside lists: dropped where a list or nothing was, kept where an object was.
+            // Nulls inside lists: dropped if the list replaces a list or nothing, kept if it replaces an object.
             (r#"{"a":[1]}"#, r#"{"a":[{"b":null,"c":1}]}"#, r#"{"a":[{"c":1}]}"#),
             (r#"{}"#, r#"{"a":[{"b":null,"c":1}]}"#, r#"{"a":[{"c":1}]}"#),
             (r#"{"a":{}}"#, r#"{"a":[{"b":null,"c":1}]}"#, r#"{"a":[{"b":null,"c":1}]}"#),

@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows from the schema which lists merge, and by what.
+//! Strategic merge patch: a merge patch that uses the schema's patch strategies and merge keys of lists.
 
 mod error;
 mod list;
@@ -14,17 +14,17 @@ use kevel_api::value::{Map, Value};
 use schema::Cursor;
 use thin_vec::ThinVec;
 
-/// In a map or in an element of a list: `replace`, `delete` or `merge`.
+/// Directive in a map or list element: `replace`, `delete` or `merge`.
 const PATCH: &str = "$patch";
-/// The fields of a map that stay; all others go.
+/// Directive with the fields of a map to keep; all others are removed.
 const RETAIN_KEYS: &str = "$retainKeys";
-/// With `/` and a field's name: the elements that its list of scalars loses.
+/// Directive, with `/` and a field name: elements to delete from a list of scalars.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
-/// With `/` and a field's name: the order of its list.
+/// Directive, with `/` and a field name: order of the list.
 const SET_ORDER: &str = "$setElementOrder";
 
-/// How many fields may be merged for one patch, those of a map that is merged again counted again. An
-/// object has a million at most; only a list in which one key stands again and again takes more.
+/// Limit on merged fields per patch; fields of a map that is merged again count again. An object has a million at most;
+/// only a list with one key again and again takes more.
 const MAX_MERGED: usize = 16 << 20;
 
 /// Applies a patch to an object's tree of the given type.
@@ -50,12 +50,12 @@ pub fn apply(document: Value, patch: Value, schema: Schema<'_>) -> Result<Value,
         (Value::Map(document), Value::Map(patch)) => {
             merge_map(document, patch, Cursor::root(schema), &mut Merged(0)).map(Value::Map)
         }
-        // The decoder of patches takes no other document than an object, or nothing.
+        // The decoder of patches accepts only an object or null.
         (document, _) => Ok(document),
     }
 }
 
-/// How many fields have been merged.
+/// Counter of merged fields.
 struct Merged(usize);
 
 impl Merged {
@@ -89,7 +89,7 @@ fn merge_map(
     merge_fields(original, patch, at, merged)
 }
 
-/// Drops the fields that `$retainKeys` does not name. A patch may set no other field than those.
+/// Drops the fields that `$retainKeys` does not name. A patch may set only named fields.
 fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Error> {
     let Value::List(keys) = keys else { return Err(Error::RETAIN_KEYS) };
     let mut keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
@@ -108,14 +108,14 @@ fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Erro
     Ok(())
 }
 
-/// A patch for one field: its key without a directive's prefix, and whether it lists what goes.
+/// Patch of one field: the key without a directive's prefix, and whether the value lists elements to delete.
 struct FieldPatch {
     key: CompactString,
     value: Value,
     deletes: bool,
 }
 
-/// Merges field by field. Both sides are sorted by key, so that one pass is enough.
+/// Merges field by field. Both sides are sorted by key, so that one pass suffices.
 fn merge_fields(
     original: Map,
     patch: Map,
@@ -132,7 +132,7 @@ fn merge_fields(
         }
         let mut value = original.next_if(|(other, _)| *other == key).map(|(_, value)| value);
         value = merge_field(value, first, at, count)?;
-        // What goes from a list and what is merged into it come as two patches of one field.
+        // Deletions from a list and its merge are two patches of one field.
         while let Some(next) = patches.next_if(|next| next.key == key) {
             value = merge_field(value, next, at, count)?;
         }
@@ -155,12 +155,12 @@ fn field_patches(patch: Map) -> Result<Vec<FieldPatch>, Error> {
         };
         patches.push(FieldPatch { key, value, deletes });
     }
-    // Stable: of one field, what its list loses comes first.
+    // A stable sort keeps the deletions of a field before its merge.
     patches.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(patches)
 }
 
-/// The field that a directive with a prefix is about.
+/// Field name of a directive with a prefix.
 fn field_of<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
     key.strip_prefix(prefix)?.strip_prefix('/')
 }
@@ -191,13 +191,13 @@ fn merge_field(
             Ok(Some(Value::List(merged)))
         }
         (Some(original), patch) if same_type(&original, &patch) => Ok(Some(patch)),
-        // Nothing, or something else, is there to merge into.
+        // There is nothing to merge into, or a value of another type.
         (original, patch) => Ok(if deletes { original } else { fresh(patch) }),
     }
 }
 
-/// A patch as it is left when it has been applied to a document: directives go as they are followed, with the lists
-/// that they put in order, and nulls where there was nothing to take away.
+/// Patch as it is left after its application to a document: without the directives that were carried out, the lists
+/// that they ordered, and nulls for missing fields.
 pub fn without_done(document: &Value, patch: &Value) -> Value {
     match patch {
         Value::Map(map) => {
@@ -230,7 +230,7 @@ fn same_type(a: &Value, b: &Value) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
 
-/// What a patch says where there was nothing before.
+/// Value of a patch for a field that did not exist.
 fn fresh(mut patch: Value) -> Option<Value> {
     discard_nulls(&mut patch);
     without_directives(patch)
@@ -247,7 +247,7 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// A value without the maps that hold a `$patch`.
+/// Value without the maps that have a `$patch`.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Map(map) if map.contains_key(PATCH) => None,

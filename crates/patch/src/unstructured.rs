@@ -1,4 +1,4 @@
-//! An object's JSON tree: what the encoder writes, as a value.
+//! JSON trees of objects: the encoder's output as a value (upstream: ToUnstructured).
 
 use compact_str::CompactString;
 use kevel_api::schema::{Field, List, Scalar, Schema, Type};
@@ -8,8 +8,8 @@ use thin_vec::ThinVec;
 
 use crate::zip::zip;
 
-/// The tree that a client sees: zeros that the encoder writes are there, documents inside the
-/// document are trees. Patches and ownership speak of this tree.
+/// Tree of an object as clients see it: with the zero values that the encoder writes, and with embedded documents as
+/// trees. Patches and field ownership use this tree.
 ///
 /// ```
 /// use kevel_api::{builtin, value::{Map, Value}};
@@ -21,19 +21,19 @@ pub fn unstructured(value: &Value, schema: Schema<'_>) -> Value {
     build(value, schema, Fields::Tree)
 }
 
-/// The same, for whoever does not look into the field sets of `managedFields`: they stay text,
-/// which is all that ownership, merge patches and strategic merge patches need.
+/// Tree of an object in which the field sets of `managedFields` stay text, which suffices for field ownership, merge
+/// patches and strategic merge patches.
 pub fn unstructured_but_fields(value: &Value, schema: Schema<'_>) -> Value {
     build(value, schema, Fields::Text)
 }
 
-/// What becomes of field sets, the largest of the documents inside objects.
+/// Treatment of FieldsV1, the largest documents inside objects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fields {
     Tree,
     Text,
-    /// As text; and lists that are owned whole stay values, of which the reference compares what a tree does
-    /// not tell: whether a list is empty or none.
+    /// As text; atomic lists stay typed values, because the reference distinguishes empty and nil lists in comparisons,
+    /// which a tree does not.
     Compared,
 }
 
@@ -70,15 +70,15 @@ fn build(value: &Value, schema: Schema<'_>, fields: Fields) -> Value {
         (Type::Union { object, .. }, Value::Map(_)) => {
             build(value, schema.other(object.ty), fields)
         }
-        // The reference does not tell an empty list from none here.
+        // The reference does not distinguish an empty list from an absent one here.
         (Type::Union { .. }, Value::List(items)) if items.is_empty() => Value::Null,
         (Type::Union { other, .. }, _) => build(value, schema.other(other.ty), fields),
         _ => value.clone(),
     }
 }
 
-/// The trees of two objects of a built-in type, without fields that are the same in both: whoever
-/// looks for differences need not build what most writes leave alone.
+/// Trees of two objects of a built-in type, without fields that are equal in both: a comparison need not build the
+/// parts that most writes leave alone.
 pub(crate) fn unstructured_differences(
     old: &Value,
     new: &Value,
@@ -87,7 +87,7 @@ pub(crate) fn unstructured_differences(
     differences(old, new, schema, MAX_COMPARED)
 }
 
-/// How far down structs are compared: each level looks again at what is below it.
+/// Limit on the levels of structs that are compared: each level compares everything below it again.
 const MAX_COMPARED: usize = 8;
 
 fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (Value, Value) {
@@ -126,7 +126,7 @@ fn structure(map: &Map, schema: Schema<'_>, fields: Fields) -> Map {
     Map::from_sorted(tree)
 }
 
-/// What is written of a field, if anything.
+/// Written form of a field, if the encoder writes it.
 fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Value> {
     field.is_written(value).then(|| match value {
         Some(value) => build(value, field.schema(), fields),
@@ -135,7 +135,7 @@ fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Va
     })
 }
 
-/// Go's zero value of a type, as it is written.
+/// Go's zero value of a type, as the encoder writes it.
 pub(crate) fn zero(schema: Schema<'_>) -> Value {
     match schema.ty() {
         Type::Struct(_) => Value::Map(structure(&Map::new(), schema, Fields::Text)),
@@ -160,7 +160,7 @@ mod tests {
     use kevel_api::builtin;
     use kevel_codec::json;
 
-    /// The tree and the encoder must agree on every kind.
+    /// The tree and the encoder agree on every kind.
     #[test]
     fn is_what_the_encoder_writes() {
         for kind in builtin::kinds() {

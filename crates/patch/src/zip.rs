@@ -1,9 +1,9 @@
-//! Two maps side by side.
+//! Parallel iteration over two maps.
 
 use compact_str::CompactString;
 use kevel_api::value::{Map, Value};
 
-/// Every key of two maps, in order, with what each of them has there.
+/// All keys of two maps, in order, with the value in each.
 pub(crate) fn zip<'v>(
     a: Option<&'v Map>,
     b: Option<&'v Map>,

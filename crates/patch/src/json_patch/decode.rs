@@ -1,4 +1,4 @@
-//! Reading a patch: strictly as a list of structs, otherwise as a list of whatever objects.
+//! Decoding of JSON patches: strictly as a list of structs, otherwise as a list of arbitrary objects.
 
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{MAX_STRICT_ERRORS, StrictError, StrictProblem, Unknown, decode_any};
@@ -6,13 +6,13 @@ use kevel_codec::json::{MAX_STRICT_ERRORS, StrictError, StrictProblem, Unknown, 
 use super::{Error, MAX_OPERATIONS, Operation, Patch};
 use crate::merge_patch::json_kind;
 
-/// The fields of an operation that are strings.
+/// String fields of an operation.
 const STRINGS: [&str; 3] = ["op", "path", "from"];
 const VALUE: &str = "value";
 
 impl Patch {
-    /// Reads a patch. Where they are asked for, unknown and duplicate fields come with it; their
-    /// messages stand behind `json patch `.
+    /// Decodes a patch. With [`Unknown::Report`], unknown and duplicate fields are returned too; their messages are
+    /// meant to follow `json patch `.
     pub fn decode(patch: &[u8], fields: Unknown) -> Result<(Patch, Vec<StrictError>), Error> {
         let strict = fields == Unknown::Report;
         let error = |message: String| match strict {
@@ -37,8 +37,8 @@ impl Patch {
     }
 }
 
-/// Go's words for the first thing that is not of the type it is read into. Strictly that is the
-/// server's own type, otherwise the library's, which looks at the fields only when it applies them.
+/// Go's error for the first value of a wrong type. In strict mode that is the type of the server, otherwise that of the
+/// library, which checks the fields only when it applies them.
 fn mismatch(patch: &Value, strict: bool) -> Option<String> {
     let (patch_type, operation_type) = match strict {
         true => ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp"),

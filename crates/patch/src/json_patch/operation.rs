@@ -1,4 +1,4 @@
-//! One operation of a patch, and the places in a document that it speaks of.
+//! Operations of a JSON patch, and JSON pointers.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use kevel_codec::json::{Unknown, decode_any, encode_any, open, open_all};
 use super::{Error, Limits, depth};
 use crate::merge_patch::opened;
 
-/// One step of a JSON patch. What it lacks is told when it is applied.
+/// One operation of a JSON patch. Missing fields are reported when it is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
     op: Option<String>,
     path: Option<String>,
     from: Option<String>,
-    /// No value at all is taken for `null`.
+    /// A missing value is `null`.
     value: Value,
 }
 
@@ -31,22 +31,22 @@ impl From<Value> for Operation {
 }
 
 impl Operation {
-    /// `add`, `remove`, `replace`, `move`, `copy` or `test`.
+    /// Operation name: `add`, `remove`, `replace`, `move`, `copy` or `test`.
     pub fn op(&self) -> &str {
         self.op.as_deref().unwrap_or("unknown")
     }
 
-    /// What is added, put in place of something or tested; `null` where nothing is said.
+    /// Value to add, replace with or test; `null` if missing.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The places in a document that it speaks of; none where they are missing, which is told when it is applied.
+    /// JSON pointers of the operation; missing ones are reported when it is applied.
     pub(super) fn places(&self) -> impl Iterator<Item = &str> {
         self.path.as_deref().into_iter().chain(self.from.as_deref())
     }
 
-    /// An operation whose value stays the text that it is.
+    /// Makes an operation whose value stays undecoded text.
     pub(super) fn unread(operation: Value) -> Self {
         let Value::Map(mut map) = opened(operation) else {
             return <Operation as From<Value>>::from(Value::Null);
@@ -62,8 +62,8 @@ impl Operation {
         Operation { op, path, from, value: map.remove("value").unwrap_or_default() }
     }
 
-    /// Does again what was done before, to a document whose parts are text where nobody looked: a test that
-    /// passed has looked at all of what it tested.
+    /// Applies an operation that is known to apply, to a document with undecoded parts. A passed `test` only decodes
+    /// the tested value, as it does in the reference.
     pub(super) fn replay(&self, document: &mut Value, limits: &mut Limits) -> Option<()> {
         if self.op() != "test" {
             return self.change(document, limits).ok();
@@ -186,7 +186,7 @@ impl Operation {
         })?;
         let found =
             source.get().map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
-        // The value is copied only when its size is known to be within the limit.
+        // The value is copied only after its size is known to be within the limit.
         let mut json = Vec::new();
         if let Some(value) = found.filter(|value| !value.is_null()) {
             encode_any(value, &mut json);
@@ -215,23 +215,23 @@ impl Operation {
         let place = Place::find(document, path).ok_or_else(|| Error::Apply(missing()))?;
         let wrong = |error| Error::Apply(format!("error in test for path: '{path}': {error}"));
         let found = place.get().map_err(wrong)?;
-        // What an object does not have equals `null`.
+        // A missing field equals `null`.
         if *found.unwrap_or(&Value::Null) == self.value { Ok(()) } else { Err(failed()) }
     }
 }
 
 const MISSING: &str = "missing value";
 
-/// A key or index in an object or list that is there.
+/// A key or index in an existing object or list.
 struct Place<'d, 'p> {
     container: &'d mut Value,
     key: Cow<'p, str>,
-    /// How deep in the document the value at this place stands.
+    /// Depth of the value at this place in the document.
     depth: usize,
 }
 
 impl<'d, 'p> Place<'d, 'p> {
-    /// The place that a pointer (RFC 6901) names. Whatever stands before its first `/` is ignored.
+    /// Place that a JSON pointer (RFC 6901) names. Text before its first `/` is ignored.
     fn find(document: &'d mut Value, path: &'p str) -> Option<Self> {
         let (_, path) = path.split_once('/')?;
         let mut tokens = path.split('/').map(unescape).peekable();
@@ -329,7 +329,7 @@ impl<'d, 'p> Place<'d, 'p> {
     }
 }
 
-/// Opens every part of a value that is still text.
+/// Decodes all parts of a value that are still text.
 fn open_all_of(value: &mut Value) {
     match value {
         Value::Raw(text) => *value = open_all(text),
@@ -348,12 +348,12 @@ fn put(map: &mut Map, key: &str, value: Value, limits: &mut Limits) -> Result<()
     Ok(())
 }
 
-/// How many entries of an object stand behind a key.
+/// Number of entries of an object behind a key.
 fn behind(map: &Map, key: &str) -> usize {
     map.len() - map.entries().partition_point(|(known, _)| known.as_str() < key)
 }
 
-/// The index that a token names in a list with so many places; a negative one counts from the end.
+/// Index that a token names, with `places` positions in the list; a negative one counts from the end.
 fn index(token: &str, places: usize) -> Result<usize, String> {
     let number: i64 = token.parse().map_err(|_| {
         let quoted = kevel_api::quote::quote(token);
@@ -366,7 +366,7 @@ fn index(token: &str, places: usize) -> Result<usize, String> {
     }
 }
 
-/// `~1` is `/` and `~0` is `~`.
+/// Unescapes a token: `~1` is `/` and `~0` is `~`.
 fn unescape(token: &str) -> Cow<'_, str> {
     if !token.contains('~') {
         return Cow::Borrowed(token);

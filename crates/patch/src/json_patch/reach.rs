@@ -1,4 +1,4 @@
-//! Which fields of an object a patch can read or change.
+//! Fields of an object that a JSON patch can read or change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use kevel_api::value::{Map, Value};
 
 use super::{Operation, Patch};
 
-/// The fields that a patch goes to, by the first two names of each place that it speaks of. An object is large and a
-/// patch small: who applies one to these fields alone need not look at the others.
+/// Fields that a patch reaches, by the first two names of its JSON pointers. Objects are large and patches small:
+/// applying a patch to these fields alone saves processing the others.
 ///
 /// ```
 /// use kevel_codec::json::{Unknown, decode_any};
@@ -30,7 +30,7 @@ enum Fields {
 }
 
 impl Patch {
-    /// The fields that the patch goes to; `None` where it may be any.
+    /// Fields that the patch reaches; `None` if it may be any.
     pub fn reach(&self) -> Option<Reach> {
         let mut reach = Reach(BTreeMap::new());
         let places = self.operations.iter().flat_map(Operation::places);
@@ -41,7 +41,7 @@ impl Patch {
 
 impl Reach {
     fn add(&mut self, place: &str) -> Option<()> {
-        // Fields of objects have no names that need escaping.
+        // Names of fields need no escaping.
         let path = place.strip_prefix('/').filter(|path| !path.contains('~'))?;
         let mut names = path.splitn(3, '/');
         let (first, second) = (names.next()?, names.next());
@@ -54,7 +54,7 @@ impl Reach {
         Some(())
     }
 
-    /// An object with nothing but these fields.
+    /// Object with only these fields.
     pub fn cut(&self, object: &Value) -> Value {
         let fields = self.0.iter().filter_map(|(name, fields)| {
             let value = object.at(&[name])?;
@@ -71,7 +71,7 @@ impl Reach {
         Value::Map(Map::from_iter(fields))
     }
 
-    /// Puts what became of these fields into the object that they were cut of; one that is gone is taken away.
+    /// Replaces these fields of the object with those of `cut`; fields missing there are removed.
     pub fn paste(&self, object: &mut Value, mut cut: Value) {
         let (Some(object), Some(cut)) = (object.as_map_mut(), cut.as_map_mut()) else { return };
         for (name, fields) in &self.0 {

@@ -1,4 +1,4 @@
-//! Server-side apply.
+//! Server-side apply (upstream: FieldManager.Apply, merge.Updater).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +20,17 @@ use super::update::{TakeOverError, Trees};
 use super::validate::{Duplicates, validate};
 use crate::from_unstructured;
 
-/// Whom the fields of an object belong to that was not tracked before its first apply.
+/// Manager of the fields of an object that was not tracked before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Why a configuration cannot be applied.
+/// Error of applying a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplyError {
-    /// It is not what it must be: 400.
+    /// The configuration is invalid: 400.
     BadRequest(String),
-    /// Somebody else owns some of its fields: 409.
+    /// Other managers own some of its fields: 409.
     Conflicts(Conflicts),
-    /// It is not of the object's type, which the reference answers with 500.
+    /// The configuration does not fit the object's type, which the reference answers with 500.
     Internal(String),
 }
 
@@ -45,18 +45,18 @@ impl fmt::Display for ApplyError {
 
 impl std::error::Error for ApplyError {}
 
-/// An object after an apply, and the record that goes into it.
+/// Object after an apply, and its managed fields.
 pub(super) struct Applied {
     pub(super) tree: Value,
     managed: Managed,
 }
 
 impl FieldManager<'_> {
-    /// Applies a configuration to an object, or to nothing: the object's tree afterwards, which is
-    /// still to be decoded, defaulted and validated.
+    /// Applies a configuration to an object, or creates one: returns the new tree, which is still to be decoded,
+    /// defaulted and validated.
     ///
-    /// `config` is the tree that the client sent, `live` the object as it is stored. Conflicts are
-    /// an error unless `force` is set.
+    /// `config` is the tree that the client sent, `live` the stored object. Conflicts are an error unless `force` is
+    /// set.
     pub fn apply(
         &self,
         live: Option<&Value>,
@@ -67,7 +67,7 @@ impl FieldManager<'_> {
     ) -> Result<Value, ApplyError> {
         let (api_version, kind) = (config.str_at(&["apiVersion"]), config.str_at(&["kind"]));
         if (api_version, kind) != (self.api_version, self.kind) {
-            // A version that cannot be read leaves nothing of the kind.
+            // An invalid apiVersion prints as an empty kind.
             let kind = match api_version.matches('/').count() {
                 0 | 1 => go_kind(api_version, kind),
                 _ => go_kind("", ""),
@@ -84,16 +84,16 @@ impl FieldManager<'_> {
         Ok(tree)
     }
 
-    /// Reads a value as managed fields, or says why it is none.
+    /// Error of decoding a value as managedFields.
     fn read_entries(&self, value: &Value) -> Result<(), String> {
         let metadata = self.schema.field("metadata");
         let entries = metadata.and_then(|metadata| metadata.schema().field("managedFields"));
         entries.map_or(Ok(()), |entries| from_unstructured(&mut value.clone(), entries.schema()))
     }
 
-    /// Whether a configuration is one for this object.
+    /// Checks that a configuration fits this object.
     fn check_config(&self, live: &Value, config: &Value) -> Result<(), ApplyError> {
-        // An empty list is not nil. What cannot be read is none at first, and cannot be read later.
+        // An empty list is not nil. managedFields that do not decode pass here, and are an error below.
         let entries =
             config.at(&["metadata", "managedFields"]).filter(|entries| !entries.is_null());
         let read = entries.map(|entries| self.read_entries(entries));
@@ -119,7 +119,7 @@ impl FieldManager<'_> {
         if self.schema.is_custom() { check(live, "live", Duplicates::Allow) } else { Ok(()) }
     }
 
-    /// Applies a configuration once, without regard to how the object was written before.
+    /// Applies a configuration once, without the last-applied annotation.
     pub(super) fn apply_once(
         &self,
         live: &Value,
@@ -162,7 +162,7 @@ impl FieldManager<'_> {
             TakeOverError::Other(message) => ApplyError::Internal(message),
         })?;
         Self::strip(&mut managed, &id);
-        // A configuration that changes nothing leaves no mark of when it was applied.
+        // A configuration that changes nothing does not update the time.
         if same_values(live, &new) {
             return Ok(Applied { tree: live.clone(), managed });
         }
@@ -172,7 +172,7 @@ impl FieldManager<'_> {
         Ok(Applied { tree: new, managed })
     }
 
-    /// Takes out what the manager applied last time and does not now, unless somebody else owns it.
+    /// Removes the fields that the manager applied last time and not now, unless other managers own them.
     fn prune(
         &self,
         merged: Value,
@@ -180,7 +180,7 @@ impl FieldManager<'_> {
         set: &Set,
         last: &Owned,
     ) -> Result<Value, String> {
-        // All that was said is said again: nothing can go.
+        // The configuration has all fields of the last one: nothing to remove.
         if last.api_version == self.api_version && last.set.difference(set).is_empty() {
             return Ok(merged);
         }
@@ -195,8 +195,8 @@ impl FieldManager<'_> {
         for owned in managed.0.values() {
             owned_in.entry(owned.api_version.clone()).or_default().push(owned.set.clone());
         }
-        // The version of the last apply comes first: what another version cannot do without may
-        // be missing until its owners have it back.
+        // The version of the last apply comes first: required fields of other versions may be missing until their
+        // owners' fields are added back.
         let first = owned_in.remove_entry(&last.api_version);
         for (version, owned) in first.into_iter().chain(owned_in) {
             let owned = Set::union_of(owned);
@@ -216,7 +216,7 @@ impl FieldManager<'_> {
         })
     }
 
-    /// Puts back what was pruned although a manager in this version owns it.
+    /// Adds back the pruned fields that a manager in this version owns.
     fn add_back_owned(
         &self,
         merged: &Value,

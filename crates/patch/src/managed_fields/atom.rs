@@ -1,4 +1,4 @@
-//! How a type is owned: as one value, as a map of fields, or as a list of elements.
+//! Ownership of types: as one value, as a map of fields, or as a list of elements (upstream: schema.Atom).
 
 use compact_str::CompactString;
 use kevel_api::schema::{
@@ -8,12 +8,12 @@ use kevel_api::value::Value;
 
 use super::path::{PathElement, same_values};
 
-/// The type of a value.
+/// Type of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TypeRef<'t> {
     Schema {
         schema: Schema<'t>,
-        /// Something above keeps fields that the schema does not name.
+        /// Whether an enclosing type preserves unknown fields.
         preserve: bool,
     },
     /// No type: maps are owned field by field, lists as one value.
@@ -22,7 +22,7 @@ pub(super) enum TypeRef<'t> {
     Untyped,
 }
 
-/// A type, of those that it allows the one that a value has.
+/// Type resolved for a value, for types that allow several forms.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Atom<'t> {
     Scalar(ScalarType),
@@ -41,7 +41,7 @@ pub(super) enum ScalarType {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapType<'t> {
     structure: Option<StructSchema<'t>>,
-    /// The type of fields without a name in the schema, where they are allowed.
+    /// Type of fields that the schema does not name, if they are allowed.
     element: Option<TypeRef<'t>>,
     preserve: bool,
     pub(super) atomic: bool,
@@ -59,7 +59,7 @@ impl<'t> TypeRef<'t> {
         TypeRef::Schema { schema, preserve: false }
     }
 
-    /// The type as it is for this value. `None` is no value at all.
+    /// Type resolved for a value; `None` is an absent value.
     pub(super) fn atom(self, value: Option<&Value>) -> Atom<'t> {
         match self {
             TypeRef::Deduced => open(value, TypeRef::Deduced, false),
@@ -83,8 +83,7 @@ impl<'t> TypeRef<'t> {
         }
     }
 
-    /// Whether two values that are owned whole are the same: of objects as they are in Go, whose lists are
-    /// compared as structs are.
+    /// Whether two values that are owned as a whole are equal: as Go structs, whose lists are compared by `DeepEqual`.
     pub(super) fn same_structs(self, old: &Value, new: &Value) -> bool {
         let TypeRef::Schema { schema, .. } = self else { return same_values(old, new) };
         match (schema.as_struct(), old, new) {
@@ -116,7 +115,7 @@ impl<'t> TypeRef<'t> {
     }
 }
 
-/// A type of every form, of which a value chooses; nothing is taken for a map.
+/// Resolves a type of every form for a value; an absent value is taken for a map.
 fn open<'t>(value: Option<&Value>, element: TypeRef<'t>, atomic: bool) -> Atom<'t> {
     match value {
         Some(Value::List(_)) => {
@@ -163,13 +162,13 @@ impl<'t> MapType<'t> {
         }
     }
 
-    /// The type of a field that the schema names.
+    /// Type of a field that the schema names.
     pub(super) fn field(&self, name: &str) -> Option<TypeRef<'t>> {
         let structure = self.structure?;
         if let Some(field) = structure.field(name) {
             return Some(TypeRef::Schema { schema: field.schema(), preserve: self.preserve });
         }
-        // An object inside an object has these whether its schema says so or not.
+        // An embedded resource has these fields, whether its schema names them or not.
         if structure.flags().has(StructFlags::EMBEDDED) {
             let pod = kevel_api::builtin::schema("", "v1", "Pod")?;
             if let "apiVersion" | "kind" | "metadata" = name {
@@ -181,12 +180,12 @@ impl<'t> MapType<'t> {
         None
     }
 
-    /// The type of a field, whether named or not.
+    /// Type of a field, named or not.
     pub(super) fn type_of(&self, name: &str) -> Option<TypeRef<'t>> {
         self.field(name).or(self.element)
     }
 
-    /// Whether it has no fields of its own and takes any.
+    /// Whether the map has no named fields and allows any.
     pub(super) fn is_deduced(&self) -> bool {
         let fieldless = self.structure.is_none_or(|s| s.entries().is_empty());
         fieldless && matches!(self.element, Some(TypeRef::Deduced))
@@ -198,7 +197,7 @@ impl ListType<'_> {
         self.list == List::Atomic
     }
 
-    /// What tells an element of this list, which is not atomic, from the others.
+    /// Path element that identifies an element of this list, which is not atomic.
     pub(super) fn element_of(&self, item: &Value) -> Result<PathElement, String> {
         match (self.list, self.schema) {
             (List::Map(_), Some(schema)) => keyed(schema, item),
@@ -244,7 +243,7 @@ fn keyed(list: Schema<'_>, item: &Value) -> Result<PathElement, String> {
     Ok(PathElement::Key(fields))
 }
 
-/// What a key field is where it is missing: its default, or zero where it is always written.
+/// Value of a missing key field: its default, or zero if it is always written.
 fn key_default(list: Schema<'_>, key: &str) -> Option<Value> {
     let item = list.item()?;
     let field = item.field(key)?;

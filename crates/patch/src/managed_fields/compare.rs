@@ -1,4 +1,4 @@
-//! What changed between two values of one type.
+//! Comparison of two values of one type (upstream: typed.Comparison).
 
 use kevel_api::value::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::path::{PathElement, same_values};
 use super::set::{Node, Set};
 use crate::zip::zip;
 
-/// The fields that two values differ in; none is in two of the sets.
+/// Fields in which two values differ; no field is in two of the sets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Comparison {
     pub(super) removed: Set,
@@ -37,21 +37,21 @@ pub(super) fn compare(
     differences(Some(old), Some(new), ty, &mut changes).map(|_| changes.finish())
 }
 
-/// What the trees are of.
+/// Origin of the compared trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Of {
-    /// Documents: an object, and what a configuration makes of it.
+    /// Documents: an object, and the object after a configuration is merged.
     #[default]
     Documents,
     /// Two objects, which are structs in Go.
     Structs,
 }
 
-/// An element of a list cannot be told from the others.
+/// Error of a list element without a unique identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CompareError(pub(super) String);
 
-/// What happened to one value itself.
+/// Change of one value itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Verdict {
     removed: bool,
@@ -59,7 +59,7 @@ struct Verdict {
     added: bool,
 }
 
-/// The changes of one level, to become three sets.
+/// Changes of one level, collected for the three sets.
 #[derive(Debug, Default)]
 struct Changes {
     of: Of,
@@ -97,8 +97,8 @@ impl Changes {
     }
 }
 
-/// Collects the differences below a value, and says what happened to itself. At least one of the
-/// two sides is there.
+/// Collects the differences below a value, and returns the change of the value itself. At least one of the two sides is
+/// present.
 fn differences(
     old: Option<&Value>,
     new: Option<&Value>,
@@ -108,7 +108,7 @@ fn differences(
     kevel_compute::charge(1);
     let mut verdict = Verdict::default();
     match (old, new) {
-        // Only a type that allows every form can have two at once; then both are looked at.
+        // Only a type that allows every form can have two at once; then both are compared.
         (Some(old), Some(new)) if ty.is_open() => {
             let (before, after) = (ty.atom(Some(old)), ty.atom(Some(new)));
             if std::mem::discriminant(&before) != std::mem::discriminant(&after) {
@@ -184,8 +184,8 @@ fn list_differences(
     list: ListType<'_>,
     changes: &mut Changes,
 ) -> Result<(), CompareError> {
-    // Most lists of most writes stay as they are. Lists are as deep in each other as the schema
-    // says, so that this does not look at anything more than a few times.
+    // Most lists of most writes are unchanged. Lists nest only as deep as the schema, so that nothing is compared more
+    // than a few times.
     if old == new {
         return Ok(());
     }
@@ -196,7 +196,7 @@ fn list_differences(
         let old = a.next_if(|(e, _)| *e == element).map(|(_, items)| items).unwrap_or_default();
         let new = b.next_if(|(e, _)| *e == element).map(|(_, items)| items).unwrap_or_default();
         let mut below = changes.below();
-        // Elements that are the same are owned as one value: none of their fields is.
+        // Duplicate elements are owned as one value, without their fields.
         let verdict = match (&old[..], &new[..]) {
             ([_, _, ..], [_, _, ..]) => {
                 let same = old.len() == new.len()
@@ -226,7 +226,7 @@ fn list_differences(
     Ok(())
 }
 
-/// The elements of a list by what tells them apart, sorted.
+/// Elements of a list by identity, sorted.
 fn elements<'v>(
     items: &'v [Value],
     list: ListType<'_>,

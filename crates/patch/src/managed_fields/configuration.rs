@@ -1,5 +1,4 @@
-//! Laying a configuration over an object without a record of who owns what: what mutating admission
-//! policies do.
+//! Merge of an apply configuration into an object without field ownership, for mutating admission policies.
 
 use std::fmt;
 
@@ -12,15 +11,15 @@ use super::path::PathElement;
 use super::set::PathText;
 use super::validate::{Duplicates, TypeErrors, validate, validate_made};
 
-/// Why a configuration cannot be laid over an object.
+/// Error of merging a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigurationError {
-    /// The configuration is not of the object's type.
+    /// The configuration does not fit the object's type.
     Config(TypeErrors),
-    /// The object is not of its type.
+    /// The object does not fit its type.
     Live(TypeErrors),
-    /// The configuration names these lists, maps or structs, which are replaced as a whole: what it
-    /// does not say about them would be lost.
+    /// The configuration has these atomic lists, maps or structs, which would be replaced as a whole and lose other
+    /// content.
     Atomic(Vec<String>),
 }
 
@@ -44,7 +43,7 @@ impl fmt::Display for ConfigurationError {
 
 impl std::error::Error for ConfigurationError {}
 
-/// An object's tree with everything that a configuration says, and what it had besides.
+/// Tree of an object after merging a configuration into it.
 ///
 /// ```
 /// use kevel_api::builtin;
@@ -75,10 +74,10 @@ pub fn merge_configuration(
     Ok(merge(live, config, ty))
 }
 
-/// How many places are named; a configuration can be atomic in every item of a list.
+/// Limit on the paths named in the error; a configuration can be atomic in every item of a list.
 const MAX_ATOMICS: usize = 100;
 
-/// The places of a tree that are replaced as a whole.
+/// Atomic values in a tree.
 #[derive(Default)]
 struct Atomics {
     path: Vec<PathElement>,
@@ -90,8 +89,7 @@ impl Atomics {
         match (ty.atom(Some(value)), value) {
             (Atom::Map(map_type), Value::Map(map)) => {
                 self.note(map_type.atomic);
-                // As the reference does: of maps whose keys have no names in the schema, the values
-                // are not looked at.
+                // As in the reference, values of maps with arbitrary keys are not searched.
                 for (key, value) in map.iter() {
                     if let Some(ty) = map_type.field(key) {
                         self.below(PathElement::field(key), value, ty);

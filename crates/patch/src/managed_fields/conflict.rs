@@ -1,4 +1,4 @@
-//! Fields that an applier wants otherwise than somebody else left them.
+//! Conflicts of server-side apply: fields that other managers own with other values.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -8,49 +8,49 @@ use kevel_api::field_error::{MAX_ERROR_BYTES, MAX_ERRORS, MAX_PATH_BYTES, print_
 use super::entry::ManagerId;
 use super::set::{PathText, Set};
 
-/// A field, and who owns it.
+/// A conflicting field, and its manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// As messages name it.
+    /// Manager, as messages name it.
     pub manager: String,
-    /// As the status' cause names it.
+    /// Field, as the cause in the Status names it.
     pub field: String,
 }
 
 impl Conflict {
-    /// The message of the status' cause.
+    /// Message of the cause in the Status.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.manager)
     }
 }
 
-/// Why an apply was refused: 409, with a cause for each field.
+/// Conflicts of an apply: 409, with a cause for each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts {
-    /// What each manager would lose, sorted as the reference sorts managers.
+    /// Conflicting fields by manager, in the order of the reference.
     managers: Vec<(ManagerId, Set)>,
 }
 
 impl Conflicts {
-    /// The fields that each manager would lose.
+    /// Takes the conflicting fields of each manager.
     pub(super) fn new(mut managers: Vec<(ManagerId, Set)>) -> Conflicts {
         managers.sort_by_cached_key(|(manager, _)| manager.identifier());
         Conflicts { managers }
     }
 
-    /// What is left when some fields do not count; `None` if nothing is.
+    /// Conflicts without some fields; `None` if none is left.
     pub(super) fn without(mut self, fields: &Set) -> Option<Conflicts> {
         self.managers.iter_mut().for_each(|(_, set)| set.subtract(fields));
         self.managers.retain(|(_, set)| !set.is_empty());
         (!self.managers.is_empty()).then_some(self)
     }
 
-    /// How many fields there are.
+    /// Number of conflicting fields.
     pub fn count(&self) -> usize {
         self.managers.iter().map(|(_, set)| set.count()).sum()
     }
 
-    /// As many of them as an answer tells, of which each has its manager's name and its path.
+    /// Conflicts to report, within the limits of an answer.
     pub fn told(&self) -> Vec<Conflict> {
         let (mut told, mut bytes) = (Vec::new(), 0);
         for (manager, set) in &self.managers {

@@ -1,5 +1,5 @@
-//! What the writer of a new object owns: all that it says, written in one walk. It is what
-//! [comparing](super::compare) the object with an empty one tells, without the trees and the sets.
+//! Fields that the writer of a new object owns: all that are set, written in one walk. The result is that of
+//! [comparing](super::compare) the object with an empty one, without building trees and sets.
 
 use kevel_api::schema::{FieldFlags, List, Scalar, Schema, StructFlags, StructSchema, Type};
 use kevel_api::value::{Map, Value};
@@ -10,9 +10,9 @@ use super::path::{PathElement, same_values};
 use super::set::{Node, Set};
 use crate::unstructured::{unstructured_but_fields, zero};
 
-/// The JSON form of the fields of a new object of a built-in type: all but those `excluded`, with
-/// what is below them, and those `unowned`, without. `None` where it takes a comparison to tell:
-/// documents inside the object, and elements of lists without a name.
+/// FieldsV1 of a new object of a built-in type: all fields except `excluded` with everything below, and `unowned`
+/// themselves. `None` if a comparison is needed: for documents inside the object, and for list elements without
+/// identity.
 pub(super) fn fields_of_new(
     object: &Value,
     schema: Schema<'_>,
@@ -27,25 +27,25 @@ pub(super) fn fields_of_new(
     Some(fields.0)
 }
 
-/// What an empty object has in the place of a value.
+/// Value that an empty object has in the same place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
     Null,
-    /// Go's zero value; of a list or map that is `null`.
+    /// Go's zero value; `null` for a list or map.
     Zero,
 }
 
-/// Whether a value itself is owned, whatever is inside it.
+/// Whether a value itself is owned, apart from its content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Own {
     Yes,
     No,
-    /// If nothing is inside it.
+    /// Owned if it has no owned content.
     Empty,
 }
 
-/// What is not owned from a struct on down.
+/// Fields below a struct that are not owned.
 #[derive(Clone, Copy)]
 struct Bounds<'s> {
     excluded: &'s Set,
@@ -55,14 +55,14 @@ struct Bounds<'s> {
 static NONE: Set = Set::new();
 const UNBOUND: Bounds<'static> = Bounds { excluded: &NONE, unowned: &NONE };
 
-/// A step of a path.
+/// Path element of a key.
 #[derive(Clone, Copy)]
 enum Key<'k> {
     Field(&'k str),
     Element(&'k PathElement),
 }
 
-/// The text as far as it is written.
+/// FieldsV1 text under construction.
 struct Fields(String);
 
 impl Fields {
@@ -118,7 +118,7 @@ impl Fields {
         bounds: Bounds<'_>,
         owned: bool,
     ) -> Option<()> {
-        // What was not there is owned itself, too.
+        // A value without a counterpart is owned itself.
         let new = if owned && before == Before::Nothing { Own::Yes } else { Own::No };
         match (schema.ty(), value) {
             (Type::Struct(s), Value::Map(_)) if s.flags.has(StructFlags::ATOMIC) => {
@@ -176,7 +176,7 @@ impl Fields {
                     let key = Key::Element(element);
                     self.value(key, value, item, Before::Nothing, UNBOUND, true)?;
                 }
-                // Of elements that are the same, only that they are there is owned.
+                // Duplicate elements are owned as one value, without their fields.
                 [(element, _), ..] => self.leaf(Key::Element(element), true)?,
                 [] => {}
             }
@@ -188,7 +188,7 @@ impl Fields {
         self.node(key, if owned { Own::Yes } else { Own::No }, |_| Some(()))
     }
 
-    /// Writes a step with what `inside` writes; nothing where neither is owned.
+    /// Writes a path element with the content that `inside` writes; nothing if neither is owned.
     fn node(
         &mut self,
         key: Key<'_>,
@@ -223,12 +223,12 @@ impl Fields {
     }
 }
 
-/// What a set has below a node.
+/// Children of a node.
 fn below(node: Option<&Node>) -> &Set {
     node.map_or(&NONE, |node| &node.children)
 }
 
-/// Whether what tells an element from others stands in it as it is written.
+/// Whether an element's key fields are set exactly if the encoder writes them.
 fn has_its_keys(value: &Value, list: Schema<'_>) -> bool {
     let (Some(mut keys), Some(item)) = (list.list_keys(), list.item()) else { return true };
     keys.all(|key| {
@@ -245,7 +245,8 @@ mod tests {
     use kevel_api::time::Time;
     use kevel_codec::json::{Unknown, decode};
 
-    /// An object whose uid is not known yet is compared, one that is not there is not.
+    /// The result equals that of the comparison. An object without a UID is tracked by comparison; an absent one
+    /// directly.
     #[test]
     fn is_what_comparing_tells() {
         let objects = [

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: each manager's set, as objects carry them.
+//! `metadata.managedFields`: the entries of managers, decoded and encoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use kevel_api::value::{Map, Value};
 use super::set::Set;
 use crate::go_format::Plain;
 
-/// How a manager writes.
+/// Operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Any other write.
     Update,
 }
 
@@ -30,16 +30,16 @@ impl Operation {
     }
 }
 
-/// Who owns fields. An applier is one manager in all versions, an updater one in each.
+/// Identity of a manager. An applier is the same in all versions, an updater only within one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManagerId {
-    /// How the fields came to be owned.
+    /// Operation by which the fields are owned.
     pub operation: Operation,
-    /// The name of the field manager.
+    /// Name of the field manager.
     pub manager: CompactString,
-    /// Empty for an applier.
+    /// API version; empty for an applier.
     pub api_version: CompactString,
-    /// The subresource that was written; empty for the object itself.
+    /// Subresource that was written; empty for the object itself.
     pub subresource: CompactString,
 }
 
@@ -59,7 +59,7 @@ impl ManagerId {
         }
     }
 
-    /// The text by which the reference sorts managers.
+    /// JSON text by which the reference sorts managers.
     pub(super) fn identifier(&self) -> Vec<u8> {
         let members = [
             ("manager", self.manager.as_str()),
@@ -81,7 +81,7 @@ impl ManagerId {
     }
 }
 
-/// As conflicts name it: `"kubectl" with subresource "status" using v1`.
+/// Prints as in conflicts: `"kubectl" with subresource "status" using v1`.
 impl fmt::Display for ManagerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Quoted(&self.manager).fmt(f)?;
@@ -95,7 +95,7 @@ impl fmt::Display for ManagerId {
     }
 }
 
-/// What a manager owns, in the version in which it wrote last.
+/// Fields that a manager owns, in the version in which it wrote last.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
     pub(super) set: Set,
@@ -110,11 +110,11 @@ impl Owned {
     }
 }
 
-/// All managers of an object.
+/// Managers of an object, with their fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Managed(pub(super) BTreeMap<ManagerId, Owned>);
 
-/// Why `managedFields` cannot be read.
+/// Error of decoding `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(String);
 
@@ -126,17 +126,17 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Checks an object's `managedFields`, as admission does with what webhooks make of them.
+/// Checks an object's `managedFields`, as admission does after webhooks changed them.
 pub fn check(object: &Value) -> Result<(), DecodeError> {
     Managed::decode(managed_fields(object)).map(|_| ())
 }
 
-/// An object's `managedFields`, if it has any.
+/// `managedFields` of an object, if it has any.
 pub(super) fn managed_fields(object: &Value) -> Option<&[Value]> {
     object.at(&["metadata", "managedFields"])?.as_list()
 }
 
-/// Whether a client asks to forget all managers: with an empty list or one empty entry.
+/// Whether a client asks to drop all managers: with an empty list or one empty entry.
 pub(super) fn is_reset(entries: Option<&[Value]>) -> bool {
     match entries {
         Some([]) => true,
@@ -193,7 +193,7 @@ impl Managed {
         Ok(Managed(managers))
     }
 
-    /// The entries: appliers before updaters, then the older before the newer.
+    /// Encodes the entries: appliers before updaters, then older before newer.
     pub(super) fn encode(&self) -> Option<Value> {
         if self.is_empty() {
             return None;
@@ -210,7 +210,7 @@ impl Managed {
     }
 }
 
-/// The entry of a manager that owns `fields`, which are in their JSON form.
+/// Entry of a manager that owns `fields`, in FieldsV1 form.
 pub(super) fn entry(
     id: &ManagerId,
     api_version: &str,

@@ -1,4 +1,4 @@
-//! What ownership needs to know of a resource.
+//! Field manager of a resource (upstream: FieldManager).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::filter::Filter;
 use super::validate::{Duplicates, validate};
 use crate::{from_unstructured, unstructured_but_fields};
 
-/// Keeps the record of one resource or subresource in one version.
+/// Tracks field ownership of one resource or subresource in one version (upstream: FieldManager).
 ///
 /// ```
 /// use kevel_api::{builtin, time::Time, value::Value};
@@ -36,17 +36,17 @@ use crate::{from_unstructured, unstructured_but_fields};
 /// ```
 #[derive(Clone, Copy)]
 pub struct FieldManager<'a> {
-    /// The type of the object.
+    /// Type of the object.
     pub schema: Schema<'a>,
-    /// `apps/v1`
+    /// API version, such as `apps/v1`
     pub api_version: &'a str,
-    /// The kind of the object.
+    /// Kind of the object.
     pub kind: &'a str,
-    /// Empty for the resource itself.
+    /// Subresource; empty for the resource itself.
     pub subresource: &'a str,
-    /// What its writers may own.
+    /// Fields that writers may own.
     pub filter: &'a Filter,
-    /// How the object looks in versions that others have applied.
+    /// Other versions, in which managers may have written.
     pub others: &'a dyn OtherVersions,
 }
 
@@ -56,15 +56,15 @@ impl std::fmt::Debug for FieldManager<'_> {
     }
 }
 
-/// The other versions of a kind, in which managers of its objects may have written.
+/// Other versions of a kind, in which managers of its objects may have written.
 pub trait OtherVersions {
-    /// The kind's type in a version; none where it is not served, whose managers are forgotten.
+    /// Type of the kind in a version; `None` if it is not served, in which case its managers are dropped.
     fn schema(&self, api_version: &str) -> Option<Schema<'_>>;
 
-    /// A tree in another version; its own is in its `apiVersion`.
+    /// Converts a tree to another version; its `apiVersion` is the current one.
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value>;
 
-    /// What writers in a version may own.
+    /// Fields that writers in a version may own.
     fn filter(&self, api_version: &str) -> Option<&Filter>;
 }
 
@@ -84,7 +84,7 @@ impl OtherVersions for () {
 }
 
 impl<'a> FieldManager<'a> {
-    /// The tree of an object, without its `managedFields`.
+    /// Tree of an object, without `managedFields`.
     pub(super) fn tree(&self, object: Option<&Value>) -> Value {
         let empty = Value::Map(Map::new());
         let mut tree = unstructured_but_fields(object.unwrap_or(&empty), self.schema);
@@ -122,8 +122,7 @@ impl<'a> FieldManager<'a> {
         self.others.filter(api_version).unwrap_or(&Filter::All)
     }
 
-    /// A tree in a version, and its type there; none where that is not served, an error where the tree is of
-    /// no object.
+    /// Tree in a version, with its type; `None` if the version is not served, an error if the tree does not decode.
     pub(super) fn convert<'v>(
         &self,
         tree: &'v Value,
@@ -143,7 +142,7 @@ impl<'a> FieldManager<'a> {
         if schema.is_custom() {
             return Ok(Some((Cow::Owned(converted), ty)));
         }
-        // What comes of a conversion is an object, which says all that its type always says.
+        // A converted object also has the zero values that its type always writes.
         let mut converted = unstructured_but_fields(&converted, schema);
         self.name_kind(&mut converted, api_version);
         let checked = validate(&converted, ty, Duplicates::Forbid);
@@ -151,7 +150,7 @@ impl<'a> FieldManager<'a> {
         Ok(Some((Cow::Owned(converted), ty)))
     }
 
-    /// The object that a tree is of, which is what is converted.
+    /// Decodes a tree to an object, for conversion.
     fn object(&self, tree: &Value, schema: Schema<'_>) -> Result<Value, String> {
         let api_version = tree.str_at(&["apiVersion"]);
         let failed = |why: String| {
@@ -168,7 +167,7 @@ impl<'a> FieldManager<'a> {
         Ok(object)
     }
 
-    /// An object as messages name it: `default/x; apps/v1, Kind=Deployment`.
+    /// Object as messages name it: `default/x; apps/v1, Kind=Deployment`.
     pub(super) fn name(&self, tree: &Value) -> String {
         let metadata = |field| tree.str_at(&["metadata", field]);
         let kind = go_kind(self.api_version, self.kind);
@@ -181,7 +180,7 @@ impl<'a> FieldManager<'a> {
     }
 }
 
-/// A kind as Go prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
+/// Kind as Go prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
 pub(super) fn go_kind(api_version: &str, kind: &str) -> String {
     let slash = if api_version.contains('/') { "" } else { "/" };
     format!("{slash}{api_version}, Kind={kind}")
@@ -193,7 +192,7 @@ pub(super) fn remove_managed_fields(object: &mut Value) {
     }
 }
 
-/// Puts `managedFields` into an object that has none.
+/// Sets `managedFields` of an object that has none.
 pub(super) fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
     let (Value::Map(object), Some(entries)) = (object, entries) else { return };
     let metadata = object.entry_or_insert_with("metadata", || Value::Map(Map::new()));

@@ -1,4 +1,4 @@
-//! The set of the fields that a value has.
+//! Set of the fields in a value (upstream: TypedValue.ToFieldSet).
 
 use kevel_api::value::Value;
 
@@ -6,12 +6,12 @@ use super::atom::{Atom, ListType, MapType, TypeRef};
 use super::path::PathElement;
 use super::set::{Node, Set};
 
-/// Every leaf, every element of a list and every key of a map that a tree has.
+/// All leaves, list elements and map keys in a tree.
 pub(super) fn field_set(value: &Value, ty: TypeRef<'_>) -> Set {
     fields(value, ty).1
 }
 
-/// Whether the value itself is a member, and what below it is.
+/// Whether the value itself is a member, and the members below it.
 fn fields(value: &Value, ty: TypeRef<'_>) -> (bool, Set) {
     match (ty.atom(Some(value)), value) {
         (Atom::Scalar(_), _) => (true, Set::new()),
@@ -34,7 +34,7 @@ fn map_field(key: &str, value: &Value, map: &MapType<'_>) -> Option<Node> {
 }
 
 fn list_fields(items: &[Value], list: ListType<'_>) -> Set {
-    // While fields are pruned an element may have lost its keys, and still be one.
+    // While fields are pruned an element may have lost its keys, but is still an element.
     let element = |item| list.element_of(item).unwrap_or(PathElement::Index(0));
     let mut elements: Vec<(PathElement, &Value)> =
         items.iter().map(|item| (element(item), item)).collect();
@@ -42,7 +42,7 @@ fn list_fields(items: &[Value], list: ListType<'_>) -> Set {
     let mut nodes: Vec<Node> = Vec::with_capacity(elements.len());
     for (element, item) in elements {
         match nodes.last_mut() {
-            // Of elements that are the same, only that they are there is owned.
+            // Duplicate elements are owned as one value, without their fields.
             Some(last) if last.element == element => last.children = Set::new(),
             _ => {
                 let children = fields(item, list.element).1;

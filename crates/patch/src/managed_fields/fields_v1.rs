@@ -11,7 +11,7 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 use super::path::PathElement;
 use super::set::{Node, Set};
 
-/// Why a document is no set of fields.
+/// Error of a document that is not FieldsV1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldsError(String);
 
@@ -24,7 +24,7 @@ impl fmt::Display for FieldsError {
 impl std::error::Error for FieldsError {}
 
 impl Set {
-    /// Reads the JSON form. Steps of kinds that are not known yet are dropped.
+    /// Decodes FieldsV1. Path elements of unknown kinds are dropped.
     pub fn from_fields(json: &str) -> Result<Set, FieldsError> {
         if let Some(set) = quick::set(json) {
             return Ok(set);
@@ -34,12 +34,12 @@ impl Set {
         Set::from_tree(&tree)
     }
 
-    /// The same, of a document that was read already.
+    /// Reads FieldsV1 from a decoded document.
     pub(super) fn from_tree(tree: &Value) -> Result<Set, FieldsError> {
         Ok(read(tree)?.0)
     }
 
-    /// The JSON form, byte for byte as the reference writes it.
+    /// FieldsV1 text, byte for byte as the reference writes it.
     pub fn to_fields(&self) -> String {
         let mut out = String::with_capacity(1024);
         out.push('{');
@@ -49,7 +49,7 @@ impl Set {
     }
 }
 
-/// A set, and whether what holds it is a member of the set above: so it is if the set is empty.
+/// A set, and whether its holder is a member of the enclosing set, which it is if the set is empty.
 fn read(tree: &Value) -> Result<(Set, bool), FieldsError> {
     let map = match tree {
         Value::Null => return Ok((Set::new(), true)),
@@ -146,7 +146,7 @@ fn json_text(value: &Value) -> String {
     String::from_utf8_lossy(&json).into_owned()
 }
 
-/// A key of the document: a JSON string without the escapes that only HTML needs.
+/// Writes a key of the document: a JSON string without HTML escapes.
 pub(super) fn write_key(out: &mut String, kind: &str, text: &str) {
     out.push('"');
     out.push_str(kind);

@@ -1,22 +1,22 @@
-//! The fields that a resource or subresource lets its writers own.
+//! Fields of a resource or subresource that writers may own (upstream: fieldpath.Filter).
 
 use super::path::PathElement;
 use super::set::{Node, Set};
 
-/// Which fields of a write count. Those that the resource's strategy resets do not.
+/// Filter of owned fields: fields that the resource's strategy resets are not owned.
 #[derive(Clone, Debug, Default)]
 pub enum Filter {
-    /// Everything.
+    /// All fields.
     #[default]
     All,
-    /// Everything but these fields and what is below them.
+    /// All except these fields and everything below.
     Exclude(Set),
-    /// Only what is on the way to or below one of these paths, in which `None` is any step.
+    /// Only fields on the way to or below one of these paths, in which `None` is any element.
     Include(Vec<Vec<Option<PathElement>>>),
 }
 
 impl Filter {
-    /// Everything but these fields: `Filter::excluding(&[&["status"]])`.
+    /// All except these fields: `Filter::excluding(&[&["status"]])`.
     pub fn excluding(paths: &[&[&str]]) -> Filter {
         Filter::Exclude(Set::of_fields(paths))
     }

@@ -1,4 +1,5 @@
-//! The way from client-side apply, which kept its last configuration in an annotation.
+//! Migration from client-side apply and its last-applied-configuration annotation (upstream: lastAppliedManager,
+//! lastAppliedUpdater).
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
@@ -15,15 +16,15 @@ use super::validate::{Duplicates, validate};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The one manager that comes from client-side apply.
+/// Manager of client-side apply.
 const KUBECTL: &str = "kubectl";
 
-/// How large an object's annotations may be, keys and values together.
+/// Limit on the size of an object's annotations, keys and values together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 impl FieldManager<'_> {
-    /// Applies a configuration. What kubectl applied from the client before and nobody changed
-    /// since is no conflict for kubectl, and its annotation is kept up to date.
+    /// Applies a configuration. Fields that kubectl applied client-side, and that are unchanged since, are no conflict
+    /// for kubectl, and its annotation is kept up to date.
     pub(super) fn apply_over_last_applied(
         &self,
         live: &Value,
@@ -51,7 +52,7 @@ impl FieldManager<'_> {
         Ok(applied)
     }
 
-    /// The fields of the last applied configuration that the object still has as they were.
+    /// Fields of the last applied configuration that are unchanged in the object.
     fn owned_by_last_applied(&self, live: &Value) -> Option<Set> {
         let text = live.str_at(&["metadata", "annotations", ANNOTATION]);
         let last = decode_any(text.as_bytes(), Unknown::Ignore).ok()?.value;
@@ -67,7 +68,7 @@ impl FieldManager<'_> {
     }
 }
 
-/// Puts the configuration into the annotation of an object that has one.
+/// Writes the configuration to the annotation of an object that has one.
 fn write_annotation(tree: &mut Value, config: &Value) {
     if tree.str_at(&["metadata", "annotations", ANNOTATION]).is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Laying a configuration over an object.
+//! Merge of a configuration into an object.
 
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
@@ -7,8 +7,7 @@ use super::atom::{Atom, ListType, MapType, TypeRef};
 use super::path::PathElement;
 use crate::zip::zip;
 
-/// A tree with everything that another one says, and what it had besides. Both have been
-/// validated.
+/// Tree with all fields of the configuration over those of the live object. Both have been validated.
 pub(super) fn merge(live: &Value, config: &Value, ty: TypeRef<'_>) -> Value {
     merged(Some(live), Some(config), ty).unwrap_or_default()
 }
@@ -48,8 +47,8 @@ fn merge_maps(live: Option<&Map>, config: Option<&Map>, map: &MapType<'_>) -> Op
     (!out.is_empty()).then(|| Value::Map(Map::from_sorted(out)))
 }
 
-/// Elements that only the object has keep their places between those that both have; the
-/// configuration's order decides about the rest.
+/// Merges lists by element. Elements that only the live object has keep their places between common ones; otherwise the
+/// configuration's order decides.
 fn merge_lists(live: &[Value], config: &[Value], list: ListType<'_>) -> Option<Value> {
     let (live, config) = (elements(live, list), elements(config, list));
     let Groups { live: live_groups, config: config_groups, groups } = Groups::of(&live, &config);
@@ -69,7 +68,7 @@ fn merge_lists(live: &[Value], config: &[Value], list: ListType<'_>) -> Option<V
                 shared.next();
                 continue;
             }
-            // In both, but its turn comes later.
+            // In both lists, but later in the configuration.
             let wanted = shared.peek().is_none_or(|next| *next == group);
             if is_config(group) && !wanted {
                 l += 1;
@@ -98,19 +97,19 @@ fn merge_lists(live: &[Value], config: &[Value], list: ListType<'_>) -> Option<V
 
 type Element<'v> = (PathElement, &'v Value);
 
-/// The items of a list with what tells them apart.
+/// Items of a list with their identities.
 fn elements<'v>(items: &'v [Value], list: ListType<'_>) -> Vec<Element<'v>> {
     items.iter().filter_map(|item| Some((list.element_of(item).ok()?, item))).collect()
 }
 
-/// Which elements of two lists are the same: each item's group, and what either list has for it.
+/// Matching of the elements of two lists: the group of each item, and the item of each group in either list.
 struct Groups<'v> {
     live: Vec<usize>,
     config: Vec<usize>,
     groups: Vec<Group<'v>>,
 }
 
-/// What stands for an element that is there twice to the reference, which does not merge with such.
+/// Placeholder of an element that occurs twice, with which the reference does not merge.
 static TWICE: Value = Value::Null;
 
 #[derive(Clone, Copy, Default)]

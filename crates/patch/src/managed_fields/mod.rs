@@ -1,9 +1,9 @@
-//! Who owns which field of an object, and what follows from it: apply.
+//! Field ownership (`managedFields`) and server-side apply.
 //!
-//! Every write leaves in `metadata.managedFields` the set of fields that its manager set. An
-//! [ordinary write](FieldManager::update) takes what it changes from everybody else; an
-//! [apply](FieldManager::apply) says all that its manager wants, so that fields it no longer names
-//! go, and fields that somebody else set to something else are a conflict.
+//! Every write records in `metadata.managedFields` the set of fields that its manager set. An
+//! [update](FieldManager::update) takes the fields that it changes from all other managers. An
+//! [apply](FieldManager::apply) states all fields that its manager wants: fields that it no longer names are removed,
+//! and fields that another manager set to another value are conflicts.
 
 mod apply;
 mod atom;

@@ -1,4 +1,4 @@
-//! A step from a value to one inside it.
+//! Path elements: steps from a value to a field or element in it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,21 +9,21 @@ use kevel_api::value::Value;
 
 use crate::go_format::Plain;
 
-/// Selects a field of a map or an element of a list.
+/// Path element: selects a field of a map or an element of a list.
 #[derive(Clone, Debug)]
 pub enum PathElement {
-    /// A field of a struct or a key of a map.
+    /// Field of a struct or key of a map.
     Field(CompactString),
-    /// The element with these fields, which are sorted by name.
+    /// List element with these key fields, sorted by name.
     Key(Vec<(CompactString, Value)>),
-    /// The element of a set that is this scalar.
+    /// Element of a set that equals this scalar.
     Value(Value),
-    /// The element at a position.
+    /// List element at a position.
     Index(i64),
 }
 
 impl PathElement {
-    /// The field of a name.
+    /// Path element of a field.
     pub fn field(name: &str) -> PathElement {
         PathElement::Field(name.into())
     }
@@ -73,7 +73,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
+/// Prints as `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,7 +92,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A value inside a path.
+/// Prints a value inside a path.
 struct Text<'a>(&'a Value);
 
 impl fmt::Display for Text<'_> {
@@ -116,7 +116,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// Orders values of all types: numbers by size, then strings, booleans, lists, maps, nothing.
+/// Orders values of all types: numbers by size, then strings, booleans, lists, maps, null.
 pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -153,7 +153,7 @@ fn value_rank(value: &Value) -> u8 {
     }
 }
 
-/// Whether two values are the same; an integer equals a float of its size.
+/// Whether two values are equal; an integer equals a float of the same value.
 pub(super) fn same_values(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,

@@ -1,10 +1,10 @@
-//! Sets that were written when the schema was another one.
+//! Adaptation of stored field sets to a changed schema (upstream: ReconcileFieldSetWithSchema).
 
 use super::atom::{Atom, TypeRef};
 use super::path::PathElement;
 use super::set::Set;
 
-/// Where a map or list is owned as one value now, its owner owns it instead of parts of it.
+/// Replaces fields below a map or list that is atomic now by the map or list itself.
 pub(super) fn reconcile(set: &mut Set, ty: TypeRef<'_>) {
     let atom = ty.atom(None);
     if matches!(&atom, Atom::Map(map) if map.is_deduced()) {

@@ -1,4 +1,4 @@
-//! Taking fields out of a value.
+//! Removal of fields from a value.
 
 use kevel_api::value::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::atom::{Atom, TypeRef};
 use super::path::PathElement;
 use super::set::Set;
 
-/// A tree without the fields and elements of a set. What is left empty becomes `null`.
+/// Tree without the fields and elements of a set. Maps and lists that become empty become `null`.
 pub(super) fn remove_items(value: &Value, items: &Set, ty: TypeRef<'_>) -> Value {
     match (ty.atom(Some(value)), value) {
         (Atom::Scalar(_), _) => value.clone(),
@@ -41,8 +41,8 @@ pub(super) fn remove_items(value: &Value, items: &Set, ty: TypeRef<'_>) -> Value
     }
 }
 
-/// A set with every struct field on the way to its members: an owner of `spec.replicas` owns
-/// `spec` in so far as it goes when the last of it goes.
+/// Set with every struct field on the way to its members: `spec` is removed with its last owned field (upstream:
+/// EnsureNamedFieldsAreMembers).
 pub(super) fn with_named_fields(set: &Set, ty: Option<TypeRef<'_>>) -> Set {
     let atom = ty.map(|ty| ty.atom(None));
     let mut set = set.clone();

@@ -1,4 +1,4 @@
-//! Sets of fields, as trees.
+//! Field sets, as trees (upstream: fieldpath.Set).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use super::path::PathElement;
 
-/// A set of fields of an object. That a field is in it says nothing of the fields around it.
+/// Set of fields of an object. Membership of a field is independent of that of enclosing fields.
 ///
 /// ```
 /// use kevel_patch::managed_fields::Set;
@@ -18,7 +18,7 @@ use super::path::PathElement;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Sorted; none is neither a member nor has members below it.
+    /// Sorted; every node is a member or has members below.
     nodes: Vec<Node>,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Node {
 }
 
 impl Set {
-    /// A set without paths.
+    /// Makes an empty set.
     pub const fn new() -> Set {
         Set { nodes: Vec::new() }
     }
 
-    /// The set of these paths of field names.
+    /// Makes a set of these paths of field names.
     pub fn of_fields(paths: &[&[&str]]) -> Set {
         let mut set = Set::new();
         for path in paths {
@@ -45,7 +45,7 @@ impl Set {
         set
     }
 
-    /// Whether there is no path in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -80,7 +80,7 @@ impl Set {
         self.find(element).ok().map(|i| &self.nodes[i])
     }
 
-    /// The node of a field; for sets with few of them.
+    /// Node of a field, by linear search: for sets with few nodes.
     pub(super) fn field(&self, name: &str) -> Option<&Node> {
         let named =
             |node: &&Node| matches!(&node.element, PathElement::Field(field) if field == name);
@@ -95,7 +95,7 @@ impl Set {
         self.nodes.iter_mut()
     }
 
-    /// Takes nodes in any order; of equal elements all members and the last children count.
+    /// Makes a set of nodes in any order; of equal elements, any membership and the last children count.
     pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Set {
         nodes.retain(|node| node.member || !node.children.is_empty());
         if !nodes.is_sorted_by(|a, b| a.element < b.element) {
@@ -114,7 +114,7 @@ impl Set {
         Set { nodes }
     }
 
-    /// Whether a path is in it.
+    /// Whether a path is a member.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         let [element, rest @ ..] = path else { return false };
         self.get(element).is_some_and(|node| {
@@ -122,7 +122,7 @@ impl Set {
         })
     }
 
-    /// What is in either.
+    /// Union.
     pub fn union(&self, other: &Set) -> Set {
         join(self, other, |pair| match pair {
             (Some(a), Some(b)) => Some(Node {
@@ -134,9 +134,9 @@ impl Set {
         })
     }
 
-    /// What is in both.
+    /// Intersection.
     pub fn intersection(&self, other: &Set) -> Set {
-        // A small one of many managers' sets is looked up in the large one of what a write changes.
+        // A manager's small set is looked up in the large one of a write's changes.
         let (few, many) =
             if self.nodes.len() <= other.nodes.len() { (self, other) } else { (other, self) };
         let nodes = few.nodes.iter().filter_map(|a| {
@@ -149,14 +149,14 @@ impl Set {
         Set { nodes: nodes.collect() }
     }
 
-    /// What is in this set and not in the other.
+    /// Members of this set that are not in the other.
     pub fn difference(&self, other: &Set) -> Set {
         let mut set = self.clone();
         set.subtract(other);
         set
     }
 
-    /// What is in this set and neither in the other nor below one of its members.
+    /// Members of this set that are neither in the other nor below one of its members.
     pub fn recursive_difference(&self, other: &Set) -> Set {
         let mut set = self.clone();
         set.subtract_recursively(other);
@@ -174,8 +174,8 @@ impl Set {
         self.subtract_nodes(other, |_| false);
     }
 
-    /// Walks the nodes that both sets have. Where the other's is a member, `keep_below` says
-    /// whether what is below this one's stays.
+    /// Removes members of `other`. For each node that both sets have and that is a member of `other`, `keep_below` says
+    /// whether the node stays for its children.
     fn subtract_nodes(&mut self, other: &Set, keep_below: fn(&mut Node) -> bool) {
         if other.is_empty() {
             return;
@@ -190,7 +190,7 @@ impl Set {
         });
     }
 
-    /// The union of two sets that are not needed any more.
+    /// Union of two owned sets.
     pub(super) fn merged(self, other: Set) -> Set {
         if self.is_empty() || other.is_empty() {
             return if self.is_empty() { other } else { self };
@@ -211,8 +211,7 @@ impl Set {
         Set { nodes }
     }
 
-    /// The union of many sets: two and two, so that no set is walked more often than the logarithm
-    /// of how many there are.
+    /// Union of many sets, merged pairwise, so that each set is walked only logarithmically often.
     pub(super) fn union_of(mut sets: Vec<Set>) -> Set {
         while sets.len() > 1 {
             let mut pairs = sets.into_iter();
@@ -225,14 +224,13 @@ impl Set {
         sets.pop().unwrap_or_default()
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn count(&self) -> usize {
         let below = |node: &Node| usize::from(node.member) + node.children.count();
         self.nodes.iter().map(below).sum()
     }
 
-    /// Calls `visit` with each member's path, those of one level before those below it, until it
-    /// breaks.
+    /// Calls `visit` with each member's path, one level before the levels below it, until it breaks.
     pub fn try_for_each(
         &self,
         mut visit: impl FnMut(&[&PathElement]) -> ControlFlow<()>,
@@ -259,7 +257,7 @@ impl Set {
     }
 }
 
-/// One path a line.
+/// Prints one path per line.
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -271,7 +269,7 @@ impl fmt::Display for Set {
     }
 }
 
-/// A path as messages have it: `.spec.containers[name="a"].image`.
+/// Prints a path as in messages: `.spec.containers[name="a"].image`.
 pub(super) struct PathText<'a>(pub &'a [&'a PathElement]);
 
 impl fmt::Display for PathText<'_> {

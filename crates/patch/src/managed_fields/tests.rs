@@ -8,7 +8,7 @@ use kevel_codec::json::{Unknown, decode, decode_any, encode_any};
 
 use super::{ApplyError, FieldManager, Filter, OtherVersions, Set};
 
-/// An object that is written again and again, one second after the other.
+/// An object that is written once per second.
 struct Object {
     kind: &'static str,
     api_version: &'static str,
@@ -77,7 +77,7 @@ impl Object {
         self.live = Some(new);
     }
 
-    /// `manager operation second: fields`, in the order of the entries.
+    /// Entries in order, as `manager operation second: fields`.
     fn managers(&self) -> Vec<String> {
         let entries = self.live.as_ref().and_then(|o| o.at(&["metadata", "managedFields"]));
         let entries = entries.and_then(Value::as_list).unwrap_or_default();
@@ -119,7 +119,7 @@ fn sets_read_and_write_the_same_bytes() {
             assert_eq!(written, fields);
         }
     }
-    // Elements are sorted by kind and value, steps of unknown kinds are dropped.
+    // Elements are sorted by kind and value; path elements of unknown kinds are dropped.
     let set = Set::from_fields(r#"{"i:0":{},"v:10":{},"v:9":{},"f:b":null,"z:x":{},"f:a":{}}"#);
     assert_eq!(set.unwrap().to_fields(), r#"{"f:a":{},"f:b":{},"v:9":{},"v:10":{},"i:0":{}}"#);
     assert!(Set::from_fields(r#"{"f:a":3}"#).is_err());
@@ -177,7 +177,7 @@ fn a_writer_owns_what_it_changes() {
         r#"b Update 02: {"f:data":{"f:k":{},"f:m":{}}}"#,
     ];
     assert_eq!(object.managers(), two);
-    // What changes nothing leaves no mark, and what is removed is nobody's.
+    // A write without effect is not recorded, and removed fields have no owner.
     object.update("c", "", r#"{"metadata":{"name":"x"},"data":{"k":"2","l":"1"}}"#);
     let two =
         [r#"a Update 01: {"f:data":{".":{},"f:l":{}}}"#, r#"b Update 02: {"f:data":{"f:k":{}}}"#];
@@ -283,7 +283,7 @@ fn an_applier_owns_what_it_says() {
     let mut object = Object::new("ConfigMap");
     object.apply("a", false, r#"{"metadata":{"name":"x"},"data":{"k":"1","l":"1"}}"#).unwrap();
     assert_eq!(object.managers(), [r#"a Apply 01: {"f:data":{"f:k":{},"f:l":{}}}"#]);
-    // What it no longer says goes; what another says as well stays.
+    // Fields that it no longer applies are removed, unless another manager applies them too.
     object.apply("b", false, r#"{"data":{"l":"1"}}"#).unwrap();
     object.apply("a", false, r#"{"data":{"m":"1"}}"#).unwrap();
     let both = [r#"b Apply --: {"f:data":{"f:l":{}}}"#, r#"a Apply 03: {"f:data":{"f:m":{}}}"#];
@@ -306,7 +306,7 @@ fn lists_are_applied_element_by_element() {
 fn what_an_updater_owns_keeps_its_place_when_an_applier_leaves() {
     let mut object = Object::new("Service");
     object.apply("a", false, r#"{"spec":{"ports":[{"port":81,"protocol":"UDP"}]}}"#).unwrap();
-    // Nobody owns the fields of a port that is there twice.
+    // The fields of a duplicate port have no owner.
     let ports = r#"{"port":81,"protocol":"TCP"},{"port":81,"protocol":"TCP","name":"b"}"#;
     object.update("b", "", &format!(r#"{{"spec":{{"ports":[{ports}]}}}}"#));
     object.update("c", "status", r#"{"spec":{"ports":[{"port":81,"protocol":"TCP"}]}}"#);
@@ -334,7 +334,7 @@ fn conflicts_name_managers_and_fields() {
     let one =
         "Apply failed with 1 conflict: conflict with \"scaler\" using apps/v1: .spec.replicas";
     assert_eq!(error.to_string(), one);
-    // By force the fields change hands; the same value is no conflict at all.
+    // With force the fields change owners; an equal value is no conflict.
     object.apply("me", true, config).unwrap();
     assert_eq!(object.managers().len(), 1, "{:?}", object.managers());
     object.apply("you", false, r#"{"spec":{"replicas":5}}"#).unwrap();
@@ -361,7 +361,7 @@ fn kubectl_takes_over_what_it_applied_from_the_client() {
         format!(r#"{{"metadata":{{"annotations":{{{annotation}}}}},"data":{{"k":"1","l":"1"}}}}"#);
     let mut object = Object::new("ConfigMap");
     object.update("kubectl-client-side-apply", "", &live);
-    // What it did not apply before is a conflict still.
+    // Fields that it did not apply before are still conflicts.
     let error = object.apply("kubectl", false, r#"{"data":{"k":"2","l":"2"}}"#).unwrap_err();
     assert!(error.to_string().ends_with("using v1: .data.l"), "{error}");
     object.apply("kubectl", false, r#"{"data":{"k":"2"}}"#).unwrap();
@@ -395,7 +395,7 @@ fn what_cannot_be_applied() {
     assert_eq!(error.unwrap_err().to_string(), "invalid object type: /, Kind=");
 }
 
-/// A kind whose other version calls `data` something else.
+/// A kind whose other version has another name for `data`.
 struct Renamed;
 
 impl OtherVersions for Renamed {
@@ -497,7 +497,7 @@ fn the_deepest_documents_fit_a_small_stack() {
         assert_eq!(entries.len(), 2);
         crate::merge_patch::apply(deep(1), deep(2))
     };
-    // Worker threads have 2 MiB; without optimisation the same takes four times as much.
+    // Worker threads have 2 MiB; without optimization the same takes four times as much.
     let stack = if cfg!(debug_assertions) { 4 << 20 } else { 1 << 20 };
     std::thread::Builder::new().stack_size(stack).spawn(work).unwrap().join().unwrap();
 }

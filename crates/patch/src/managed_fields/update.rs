@@ -1,4 +1,4 @@
-//! Ordinary writes: create, update, patch.
+//! Field ownership of writes other than apply: create, update, patch (upstream: FieldManager.UpdateNoErrors).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -20,13 +20,13 @@ use super::set::Set;
 use super::validate::{Duplicates, validate};
 use crate::unstructured::unstructured_differences;
 
-/// How many updaters an object has at most; the oldest are merged beyond that.
+/// Limit on the updaters of an object; the oldest are merged beyond it (upstream: capManagersManager).
 const MAX_UPDATERS: usize = 10;
 
-/// Whom the fields of merged updaters belong to.
+/// Manager of the fields of merged updaters.
 const ANCIENT: &str = "ancient-changes";
 
-/// What nobody owns: the identity of an object, and what the server itself fills in.
+/// Fields without owner: the identity of an object, and fields that the server sets (upstream: stripMetaManager).
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     Set::of_fields(&[
         &["apiVersion"],
@@ -45,10 +45,10 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
 });
 
 impl FieldManager<'_> {
-    /// Writes into `new` who owns its fields, given the object it takes the place of.
+    /// Sets `managedFields` of `new`, given the object that it replaces.
     ///
-    /// A client may set `managedFields` itself, or send one empty entry to forget all managers;
-    /// what cannot be read is taken from the live object.
+    /// A client may set `managedFields` itself, or send one empty entry to drop all managers; invalid ones are replaced
+    /// by those of the live object.
     pub fn update(&self, live: Option<&Value>, new: &mut Value, manager: &str, now: Time) {
         let managed = self.decode_live_or_new(live, new);
         remove_managed_fields(new);
@@ -58,7 +58,7 @@ impl FieldManager<'_> {
         {
             return self.record_new(new, fields, manager, now);
         }
-        // An object that is not tracked stays so; applying starts it.
+        // An untracked object stays untracked until its first apply.
         let created = live.is_none_or(|live| live.str_at(&["metadata", "uid"]).is_empty());
         if managed.is_empty() && !created {
             return;
@@ -69,7 +69,7 @@ impl FieldManager<'_> {
         }
     }
 
-    /// What the writer of a new object owns, where it takes no comparison to tell.
+    /// FieldsV1 of the writer of a new object, if no comparison is needed.
     fn fields_of_new(&self, new: &Value) -> Option<String> {
         let excluded = match self.filter {
             Filter::All => &Set::new(),
@@ -89,7 +89,7 @@ impl FieldManager<'_> {
         set_managed_fields(new, Some(Value::List(thin_vec![entry])));
     }
 
-    /// The trees before and after a write, as far as they matter.
+    /// Trees before and after a write, reduced to the differences for built-in types.
     fn trees(&self, live: Option<&Value>, new: &Value, managed: &Managed) -> Trees {
         let whole = || (self.tree(live), self.tree(Some(new)));
         if self.schema.is_custom() {
@@ -107,7 +107,7 @@ impl FieldManager<'_> {
 
     fn decode_live_or_new(&self, live: Option<&Value>, new: &Value) -> Managed {
         let live = || Managed::decode(live.and_then(managed_fields)).unwrap_or_default();
-        // A subresource's writers have no say in this.
+        // Writers of a subresource may not change managedFields.
         if !self.subresource.is_empty() {
             return live();
         }
@@ -117,12 +117,12 @@ impl FieldManager<'_> {
         }
         match Managed::decode(entries) {
             Ok(managed) if !managed.is_empty() => managed,
-            // Clients that know nothing of the record must not delete it.
+            // Clients that do not know managedFields must not delete them.
             _ => live(),
         }
     }
 
-    /// The record after a write that makes one tree of another.
+    /// Managers after a write that changes one tree to another.
     pub(super) fn updated(
         &self,
         trees: &Trees,
@@ -131,7 +131,7 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Result<Managed, String> {
         let Trees { before, after, .. } = trees;
-        // A built-in type's decoder has seen to this.
+        // The decoder of a built-in type has checked this already.
         if self.schema.is_custom() {
             for (tree, what) in [(after, "new"), (before, "live")] {
                 validate(tree, TypeRef::of(self.schema), Duplicates::Allow).map_err(|errors| {
@@ -164,7 +164,7 @@ impl FieldManager<'_> {
         Ok(managed)
     }
 
-    /// Brings sets in line with today's schema, and forgets the managers in versions of the past.
+    /// Adapts field sets to the current schema, and drops managers in versions that are no longer served.
     pub(super) fn reconcile(&self, managed: &mut Managed) {
         managed.0.retain(|_, owned| match self.type_in(&owned.api_version) {
             Some(ty) => {
@@ -175,7 +175,8 @@ impl FieldManager<'_> {
         });
     }
 
-    /// Takes what a write changes from everybody but `writer`, or says who would not let it go.
+    /// Removes the fields that a write changes from all managers except `writer`; returns the conflicts unless `force`
+    /// is set.
     pub(super) fn take_over(
         &self,
         trees: &Trees,
@@ -238,7 +239,7 @@ impl FieldManager<'_> {
         Ok(Some(changes.filtered(self.filter_in(api_version))))
     }
 
-    /// Drops from a manager's set what nobody owns.
+    /// Removes fields without owner from a manager's set.
     pub(super) fn strip(managed: &mut Managed, id: &ManagerId) {
         if let Some(owned) = managed.0.get_mut(id) {
             owned.set.subtract(&UNOWNED);
@@ -249,11 +250,11 @@ impl FieldManager<'_> {
     }
 }
 
-/// The trees of an object before and after a write.
+/// Trees of an object before and after a write.
 pub(super) struct Trees {
     before: Value,
     after: Value,
-    /// Those that other versions are made of, where those need more than what differs.
+    /// Whole trees, for the conversion to other versions.
     converted: Option<(Value, Value)>,
 }
 
@@ -263,11 +264,11 @@ impl Trees {
     }
 }
 
-/// What a write takes from everybody else, in one version.
+/// Fields that a write takes from other managers, in one version.
 struct Taken {
-    /// What is its own now.
+    /// Fields that the writer owns now.
     set: Set,
-    /// What is nobody's.
+    /// Fields that no longer exist.
     removed: Set,
 }
 
@@ -278,14 +279,14 @@ impl Taken {
     }
 }
 
-/// Why a write cannot take over what it changes.
+/// Error of taking over the fields that a write changes.
 #[derive(Clone, Debug)]
 pub(super) enum TakeOverError {
     Conflicts(Conflicts),
     Other(String),
 }
 
-/// Merges the oldest updaters, those of a version into one, until there are few enough.
+/// Merges the oldest updaters, one per version, until the limit holds.
 fn merge_oldest_updaters(managed: &mut Managed) {
     let updaters = managed.0.iter().filter(|(id, _)| id.operation == Operation::Update);
     let mut updaters: Vec<_> =

@@ -1,4 +1,4 @@
-//! Whether a tree is of its type, as far as ownership needs it.
+//! Validation of a tree against its type, as far as field ownership needs it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::path::PathElement;
 use super::set::PathText;
 use crate::go_format::{Plain, Syntax, go_type};
 
-/// Why a tree is not of its type: paths and messages.
+/// Type errors of a tree: paths and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeErrors(Vec<(String, String)>);
 
@@ -30,7 +30,7 @@ impl fmt::Display for TypeErrors {
     }
 }
 
-/// How many errors are collected; a hostile document has one at every node.
+/// Limit on collected errors; a hostile document has one at every node.
 const MAX_ERRORS: usize = 100;
 
 /// Checks a tree against its type.
@@ -42,7 +42,7 @@ pub(super) fn validate(
     check(value, ty, duplicates, Nulls::Allow)
 }
 
-/// Checks a configuration that an expression made: CEL's null is none of Go's.
+/// Checks a configuration from a CEL expression, in which null is not allowed: CEL's null is not Go's nil.
 pub(super) fn validate_made(value: &Value, ty: TypeRef<'_>) -> Result<(), TypeErrors> {
     check(value, ty, Duplicates::Forbid, Nulls::Forbid)
 }
@@ -58,15 +58,14 @@ fn check(
     if walker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(walker.errors)) }
 }
 
-/// Whether nothing is a value of every type.
+/// Whether null is a value of every type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nulls {
     Allow,
     Forbid,
 }
 
-/// Whether elements of a list may be the same. A configuration may not say a thing twice; objects
-/// that are stored may.
+/// Whether lists may have duplicate elements: configurations may not, stored objects may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
     Allow,
@@ -162,7 +161,7 @@ impl Walker {
         if fits {
             return;
         }
-        // The reference prints a pointer to its wrapper of the value, each time another way.
+        // The reference prints a pointer to its wrapper of the value, differently for each type.
         let got = match scalar {
             ScalarType::Numeric if value.is_null() => "structpb.NullValue".to_owned(),
             ScalarType::String if value.is_null() => "&value.valueUnstructured{Value:0}".to_owned(),
@@ -176,7 +175,7 @@ impl Walker {
     }
 }
 
-/// Which elements have been there before.
+/// Marks the elements that occurred before.
 fn repeated(elements: &[PathElement]) -> Vec<bool> {
     let mut repeated = vec![false; elements.len()];
     if elements.is_sorted_by(|a, b| a < b) {
@@ -197,9 +196,9 @@ fn pointer(value: &Value) -> String {
     format!("&{{{}}}", Plain(&as_integers(value)))
 }
 
-/// The reference reads numbers of a configuration that have no fraction as integers, however they are written.
+/// Converts numbers without a fraction to integers, as the reference does in configurations however they are written.
 fn as_integers(value: &Value) -> Value {
-    /// From here on 64 bits do not hold them.
+    /// Smallest float beyond 64-bit integers.
     const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
     match value {
         Value::Float(float) if float.fract() == 0.0 && float.abs() < TOO_LARGE => {

@@ -1,5 +1,5 @@
-//! Merge patches of objects of built-in types, which most patches are, without a detour by way of
-//! the object's JSON tree: only what the patch names is read anew.
+//! Merge patches of objects of built-in types, which most patches are, without building the object's JSON tree: only
+//! the fields that the patch names are decoded again.
 
 use kevel_api::schema::{Scalar, Schema, StructSchema, Type};
 use kevel_api::value::{Map, Value};
@@ -7,9 +7,9 @@ use kevel_codec::json::{Unknown, decode, encode_any};
 
 use super::prune_nulls;
 
-/// Applies a patch to an object of a built-in type: what the decoder reads of the object's patched
-/// tree. `None` where that is left to it, as it alone tells what is wrong: fields that there are
-/// not, values of other types. So are documents inside the object.
+/// Applies a patch to an object of a built-in type, with the same result as decoding the patched tree. `None` if that
+/// is needed after all: for unknown fields and values of wrong types, whose errors only the decoder reports, and for
+/// documents inside the object.
 ///
 /// ```
 /// use kevel_codec::json::{Unknown, decode};
@@ -54,7 +54,7 @@ fn patch_struct(
             (Type::Scalar(Scalar::Raw | Scalar::Json | Scalar::FieldsV1), _)
             | (Type::Union { .. } | Type::Any, _) => return None,
             _ => {
-                // Whether a field is kept that is zero is for the decoder of its struct to say.
+                // Only the decoder of its struct knows whether a zero field is kept.
                 let alone = Value::Map(Map::from_iter([(field.key(), change.clone())]));
                 let mut read = reread(alone, schema)?;
                 match read.as_map_mut()?.remove(name) {
@@ -95,7 +95,7 @@ fn patch_inside(value: &mut Value, patch: &Value, schema: Schema<'_>) -> Option<
     Some(())
 }
 
-/// A part of a patch as the decoder reads it.
+/// Decodes a part of a patch.
 fn reread(mut tree: Value, schema: Schema<'_>) -> Option<Value> {
     prune_nulls(&mut tree);
     let mut text = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
         "spec":{"containers":[{"name":"c","image":"i","resources":{"limits":{"cpu":"1"}}}],"priority":0,
         "nodeSelector":{"x":"y"},"overhead":{"cpu":"1"},"securityContext":{"runAsUser":0}},"status":{}}"#;
 
-    /// The patched tree, read again.
+    /// Result of decoding the patched tree.
     fn by_tree(object: &Value, patch: &Value, schema: Schema<'_>) -> Option<Value> {
         let mut text = Vec::new();
         let tree = apply(unstructured_but_fields(object, schema), patch.clone());
@@ -144,7 +144,7 @@ mod tests {
             r#"{"spec":{"securityContext":{"runAsUser":null,"seLinuxOptions":{}},"affinity":{"nodeAffinity":{}}}}"#,
             r#"{"spec":{"nodeName":"","terminationGracePeriodSeconds":0,"enableServiceLinks":false}}"#,
             r#"{"status":{"phase":"Running","conditions":[]},"kind":"Other"}"#,
-            // What the decoder refuses, or reports.
+            // Patches that the decoder refuses or reports.
             r#"{"spec":{"unknown":1}}"#,
             r#"{"spec":{"containers":[{"unknown":1}]}}"#,
             r#"{"spec":{"containers":{}}}"#,

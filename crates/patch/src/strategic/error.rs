@@ -1,4 +1,4 @@
-//! What can be wrong with a strategic merge patch, in the reference's words.
+//! Errors of strategic merge patches, with the messages of the reference.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use kevel_api::value::{Map, Value};
 
 use crate::go_format::{Plain, PlainList, go_type};
 
-/// Why a strategic merge patch cannot be applied.
+/// Error of applying a strategic merge patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A directive has the wrong form: 400.
     Format(&'static str),
-    /// The patch asks for what cannot be done: 422, without this message.
+    /// The patch cannot be carried out: 422, without this message.
     Unprocessable(&'static str),
-    /// Everything else, which the reference answers as an internal error: 500.
+    /// Any other error, which the reference returns as an internal error: 500.
     Other(String),
 }
 
@@ -54,7 +54,7 @@ impl Error {
 
     pub(super) fn unknown_directive(directive: &Value, map: &Map) -> Error {
         let map = Value::Map(map.clone());
-        // The reference prints it as a string, whatever it is.
+        // The reference prints any value with `%s`.
         let directive = match directive {
             Value::String(text) => text.to_string(),
             Value::Null => "%!s(<nil>)".to_owned(),

@@ -1,4 +1,4 @@
-//! Lists that merge: scalars as sets, objects by their merge key.
+//! Lists with the merge strategy: scalars as sets, objects by their merge key.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use thin_vec::ThinVec;
 use super::schema::Cursor;
 use super::{Error, Merged, PATCH, merge_map};
 
-/// What tells elements apart: an element of a list of scalars, or the value of a merge key.
+/// Identity of an element: the scalar itself, or the value of its merge key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Null,
@@ -31,7 +31,7 @@ impl Key {
         }
     }
 
-    /// The key of an element: of itself where there is no merge key.
+    /// Identity of an element: the element itself if there is no merge key.
     pub(super) fn of(element: &Value, merge_key: &str) -> Result<Key, Error> {
         if merge_key.is_empty() {
             return Key::of_scalar(element);
@@ -46,7 +46,7 @@ impl Key {
     }
 }
 
-/// Where each key first stands in a list.
+/// First position of each key in a list.
 #[derive(Debug, Default)]
 pub(super) struct Positions(HashMap<Key, usize>);
 
@@ -64,7 +64,7 @@ impl Positions {
     }
 }
 
-/// Merges a patch into a list, or takes its elements away.
+/// Merges a patch into a list, or deletes its elements.
 pub(super) fn merge(
     original: ThinVec<Value>,
     patch: ThinVec<Value>,
@@ -104,7 +104,7 @@ pub(super) enum Elements {
     Maps,
 }
 
-/// What the elements of two lists are, which must be one thing.
+/// Common type of the elements of two lists.
 pub(super) fn element_type(original: &[Value], patch: &[Value]) -> Result<Elements, Error> {
     let mut elements = original.iter().chain(patch);
     let Some(first) = elements.next() else {
@@ -132,7 +132,7 @@ fn merge_maps(
     }
     let patch = take_directives(&mut original, patch, merge_key)?;
     let mut patched = Positions::default();
-    // An element without a key may stand in the list until here, but is never merged with.
+    // An element without a key may be in the list, but is never merged with.
     let mut known: HashMap<Key, usize> = HashMap::with_capacity(original.len() + patch.len());
     for (i, element) in original.iter().enumerate() {
         if let Ok(key) = Key::of(element, merge_key) {
@@ -160,7 +160,7 @@ fn merge_maps(
     arrange(original, merge_key, &patched, &Positions(known))
 }
 
-/// Carries out the elements of a patch that are directives, and hands back the others.
+/// Carries out the elements of a patch that are directives, and returns the others.
 fn take_directives(
     original: &mut ThinVec<Value>,
     patch: ThinVec<Value>,
@@ -180,7 +180,7 @@ fn take_directives(
         };
         match directive.as_str() {
             Some("delete") => match map.get(merge_key) {
-                // A key that is no scalar is nobody's.
+                // A key that is no scalar matches no element.
                 Some(key) => deleted.extend(Key::of_scalar(key).ok()),
                 None => return Err(Error::no_merge_key(map, merge_key)),
             },
@@ -201,8 +201,8 @@ fn take_directives(
     Ok(rest)
 }
 
-/// Puts a merged list in order: what the patch names in the patch's order, the rest in the
-/// original's, and the two interleaved as they were in the original.
+/// Orders a merged list: elements of the patch in its order, others in the original order, both interleaved as in the
+/// original.
 pub(super) fn arrange(
     merged: ThinVec<Value>,
     merge_key: &str,

@@ -1,4 +1,4 @@
-//! `$setElementOrder`: the order that a list is to have, whatever it is merged with.
+//! `$setElementOrder`: the order of a list after the merge.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use super::list::{Key, Positions, arrange, element_type};
 use super::schema::Cursor;
 use super::{Error, Merged, PATCH, SET_ORDER, field_of, list, list_without_directives, same_type};
 
-/// Merges and orders each list that a patch gives an order, and takes it out of the patch.
+/// Merges and orders each list with a `$setElementOrder`, and removes it from the patch.
 pub(super) fn set_element_orders(
     original: &mut Map,
     patch: &mut Map,
     at: Cursor<'_>,
     merged: &mut Merged,
 ) -> Result<(), Error> {
-    // Keys are sorted, so that those with the prefix stand together.
+    // Keys are sorted, so that those with the prefix are adjacent.
     let from = patch.entries().partition_point(|(key, _)| key.as_str() < SET_ORDER);
     let orders = patch.entries()[from..].iter().take_while(|(key, _)| key.starts_with(SET_ORDER));
     let orders: Vec<(String, Value)> =
@@ -75,8 +75,8 @@ fn ordered(
     arrange(merged, merge.key, &ranks, &server).map(Some)
 }
 
-/// The order that the rest of a list keeps. In the reference, elements that are added take the
-/// places of those that are deleted, and so come to stand in the original's order.
+/// Order of the elements that `$setElementOrder` does not name. In the reference, added elements take the places of
+/// deleted ones, and so get the original's order.
 fn server_order(mut original: ThinVec<Value>, patch: &[Value], merge_key: &str) -> ThinVec<Value> {
     let directive = |item: &Value| item.as_map().and_then(|map| map.get(PATCH)).cloned();
     let keys = |items: &[Value]| -> HashSet<Key> {
@@ -97,7 +97,7 @@ fn server_order(mut original: ThinVec<Value>, patch: &[Value], merge_key: &str) 
     original
 }
 
-/// The elements of a patch must stand in the order that is asked for, except those that go.
+/// Checks that the elements of a patch, except deleted ones, are in the given order.
 fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), Error> {
     if order.is_empty() || patch.is_empty() {
         return Ok(());
@@ -123,7 +123,7 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
     }
 }
 
-/// Whether two elements have one key. Keys of different types are not the same, whatever they are.
+/// Whether two elements have the same key. Keys of different types differ.
 fn same_key(a: &Value, b: &Value, merge_key: &str) -> Result<bool, Error> {
     let (a, b) = (key_value(a, merge_key)?, key_value(b, merge_key)?);
     Ok(same_type(a, b) && Key::of_scalar(a)? == Key::of_scalar(b)?)

@@ -1,24 +1,24 @@
-//! Where in the schema a patch is, and how the reference's merge facts are found there.
+//! Schema position of a strategic merge patch, with merge strategies and keys (upstream: PatchMetaFromStruct).
 
 use kevel_api::quote::quote;
 use kevel_api::schema::{Field, Scalar, Schema, Type};
 
 use super::Error;
 
-/// The type that is being merged.
+/// Type that is being merged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'t> {
     schema: Schema<'t>,
     pointer: bool,
 }
 
-/// How a field merges.
+/// Merge strategy of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Merge<'t> {
     pub(super) merge: bool,
-    /// Whether a map takes the place of the one that was there.
+    /// Whether a map replaces the original one.
     pub(super) replace: bool,
-    /// Empty for a list of scalars.
+    /// Merge key; empty for a list of scalars.
     pub(super) key: &'t str,
 }
 
@@ -27,7 +27,7 @@ impl<'t> Cursor<'t> {
         Cursor { schema, pointer: false }
     }
 
-    /// The type of a field that is merged with a patch.
+    /// Type and merge strategy of a field.
     pub(super) fn field(self, key: &str) -> Result<(Cursor<'t>, Merge<'t>), Error> {
         let Some(structure) = self.schema.as_struct() else {
             return Err(Error::Other(match go_struct(self.schema) {
@@ -38,7 +38,7 @@ impl<'t> Cursor<'t> {
                 ),
             }));
         };
-        // Like Go's JSON reader, the reference falls back on a name that differs in case.
+        // Like Go's JSON decoder, the reference falls back on a name in another case.
         let any_case = || structure.fields().find(|f| f.name().eq_ignore_ascii_case(key));
         let field = structure
             .field(key)
@@ -48,7 +48,7 @@ impl<'t> Cursor<'t> {
         Ok((cursor, merge_of(field, self.schema)))
     }
 
-    /// The type of the elements of a list that is merged with a patch.
+    /// Type of the elements of a list, with its merge strategy.
     pub(super) fn list(self, key: &str) -> Result<(Cursor<'t>, Merge<'t>), Error> {
         let (field, merge) = self.field(key)?;
         match field.schema.item() {
@@ -66,7 +66,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Go's word for the type: `struct`, `ptr`.
+    /// Go kind of the type: `struct`, `ptr`.
     pub(super) fn go_kind(self) -> &'static str {
         if self.pointer { "ptr" } else { go_kind(self.schema) }
     }
@@ -87,7 +87,7 @@ fn no_such_field(structure: &str, key: &str) -> String {
     format!("unable to find api field in struct {structure} for the json field {}", quote(key))
 }
 
-/// The name of a leaf that is a struct in Go, none of whose fields have JSON names.
+/// Name of a leaf type that is a struct in Go without JSON field names.
 fn go_struct(schema: Schema<'_>) -> Option<&'static str> {
     match schema.scalar()? {
         Scalar::Raw => Some("RawExtension"),

@@ -69,7 +69,7 @@ fn retain_keys_drops_the_other_fields() {
 #[test]
 fn lists_merge_by_their_key() {
     check(&[
-        // What the patch names comes in its order, the rest where it was.
+        // Elements of the patch are in its order, the others keep their places.
         (
             "Pod",
             r#"{"spec":{"containers":[{"name":"a"},{"name":"b"},{"name":"c"}]}}"#,
@@ -88,7 +88,7 @@ fn lists_merge_by_their_key() {
             r#"{"spec":{"containers":[{"$patch":"replace"},{"name":"c"}]}}"#,
             r#"{"spec":{"containers":[{"name":"c"}]}}"#,
         ),
-        // One key, two protocols: the first is merged with.
+        // Two elements with the same key: the first is merged with.
         (
             "Pod",
             r#"{"spec":{"containers":[{"name":"a","ports":[{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"UDP"}]}]}}"#,
@@ -150,7 +150,7 @@ fn lists_take_the_order_that_is_asked_for() {
             r#"{"metadata":{"$setElementOrder/finalizers":["b","a"]}}"#,
             r#"{"metadata":{"finalizers":["b","a"]}}"#,
         ),
-        // A container that takes another's place: one that only the server has stays before it.
+        // A container replaces another: one that only the server has stays before it.
         (
             "Pod",
             r#"{"spec":{"containers":[{"name":"a"},{"name":"s"}]}}"#,

@@ -1,5 +1,5 @@
-//! The form in which sets are stored, read in one pass. Whatever has white space, unusual escapes
-//! or errors is left to the general reader: every write of every object comes through here.
+//! Fast decoder of FieldsV1 in its stored form, in one pass, because every write decodes it. Text with white space,
+//! unusual escapes or errors is left to the general decoder.
 
 use std::borrow::Cow;
 
@@ -11,21 +11,21 @@ use super::read_element;
 use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::{Node, Set};
 
-/// A whole document.
+/// Decodes a whole document.
 pub(super) fn set(json: &str) -> Option<Set> {
     let mut text = Text(json);
     let (set, _) = text.set(0)?;
     text.0.is_empty().then_some(set)
 }
 
-/// A scalar, or an object of scalars.
+/// Decodes a scalar, or an object of scalars.
 pub(super) fn value(json: &str) -> Option<Value> {
     let mut text = Text(json);
     let value = if json.starts_with('{') { text.object()? } else { text.scalar()? };
     text.0.is_empty().then_some(value)
 }
 
-/// What is left to read.
+/// Rest of the text.
 struct Text<'t>(&'t str);
 
 impl<'t> Text<'t> {
@@ -34,7 +34,7 @@ impl<'t> Text<'t> {
         Some(())
     }
 
-    /// A set, and whether what holds it is a member.
+    /// Decodes a set, and whether its holder is a member.
     fn set(&mut self, depth: usize) -> Option<(Set, bool)> {
         self.take("{")?;
         if self.take("}").is_some() {
@@ -71,7 +71,7 @@ impl<'t> Text<'t> {
         Some((set, member))
     }
 
-    /// A key that names a field, as most do, plainly.
+    /// Decodes a key that names a field, without escapes, as most do.
     fn field(&mut self) -> Option<PathElement> {
         let text = self.0.strip_prefix("\"f:")?;
         let end = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
@@ -105,7 +105,7 @@ impl<'t> Text<'t> {
         }
         let end = self.0.find([',', '}']).unwrap_or(self.0.len());
         let (number, rest) = self.0.split_at(end);
-        // Leading zeros and signs that JSON does not have are the other reader's to refuse.
+        // Leading zeros and signs that JSON does not allow are left to the general decoder.
         let plain = number == "0" || matches!(number.as_bytes().first(), Some(b'1'..=b'9'));
         let value = number.parse().ok().filter(|_| plain).map(Value::Int)?;
         self.0 = rest;
@@ -131,7 +131,7 @@ impl<'t> Text<'t> {
                 }
                 b'\\' => {
                     let (_, b'"' | b'\\') = bytes.next()? else { return None };
-                    // The escaped character is the first of the next run.
+                    // The escaped character begins the next run.
                     unescaped.push_str(text.get(from..at)?);
                     from = at + 1;
                 }

@@ -1,5 +1,5 @@
-//! Appliers in different versions of a kind, autoscaling/v1 and v2, beside a naive model: a field is there as long as
-//! an applier, in whatever version, says it.
+//! Tests of appliers in different versions of a kind, autoscaling/v1 and v2, against a naive model: a field exists as
+//! long as an applier, in any version, applies it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ const KIND: &str = "HorizontalPodAutoscaler";
 const VERSIONS: [&str; 2] = ["autoscaling/v1", "autoscaling/v2"];
 const STORED: &str = "autoscaling/v2";
 
-/// Fields that both versions have: the path, and the value. One without omitempty is not among them: a conversion says
-/// it again, as zero, and what is said is not pruned.
+/// Fields that both versions have: path and value. Fields without omitempty are excluded: a conversion writes them as
+/// zero, and zero values are not pruned.
 const FIELDS: [(&[&str], &str); 5] = [
     (&["metadata", "labels", "x"], r#""1""#),
     (&["metadata", "labels", "y"], r#""1""#),
@@ -39,7 +39,7 @@ fn converted(object: &Value, from: &str, to: &str) -> Value {
     convert(object.clone(), &kind, &of(to), &read).unwrap()
 }
 
-/// Both versions, as the server has them.
+/// Both versions, as in the server.
 struct Autoscaling;
 
 impl OtherVersions for Autoscaling {
@@ -56,7 +56,7 @@ impl OtherVersions for Autoscaling {
     }
 }
 
-/// An autoscaler as it is stored, and the fields of each applier as it said them last.
+/// A stored HorizontalPodAutoscaler, and the fields that each applier applied last.
 #[derive(Default)]
 struct Autoscaler {
     live: Option<Value>,
@@ -65,7 +65,7 @@ struct Autoscaler {
 }
 
 impl Autoscaler {
-    /// Applies some fields in a version, in the name of a manager, and compares with the model.
+    /// Applies some fields in a version as a manager, and compares with the model.
     fn apply(&mut self, manager: &'static str, api_version: &str, fields: &BTreeSet<usize>) {
         self.applied.push(format!("{manager} {api_version} {fields:?}"));
         let config = config(api_version, fields);
@@ -110,7 +110,7 @@ impl Autoscaler {
     }
 }
 
-/// A configuration that says these fields.
+/// Configuration with these fields.
 fn config(api_version: &str, fields: &BTreeSet<usize>) -> Value {
     let read = |text: &str| decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value;
     let mut config = read(&format!(r#"{{"apiVersion":"{api_version}","kind":"{KIND}"}}"#));
@@ -125,7 +125,7 @@ fn config(api_version: &str, fields: &BTreeSet<usize>) -> Value {
     config
 }
 
-/// Two appliers share a field; one of them leaves it: every combination of versions and fields.
+/// Two appliers share a field; one of them drops it: every combination of versions and fields.
 #[test]
 fn fields_of_appliers_in_other_versions_are_not_pruned() {
     let mut cases = 0;
