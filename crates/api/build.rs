@@ -1,4 +1,4 @@
-//! Turns the definitions in `api/` into static tables.
+//! Generates static schema tables from the definitions in `api/`.
 
 use std::path::Path;
 use std::{env, fs};

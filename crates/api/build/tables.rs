@@ -1,4 +1,4 @@
-//! Definitions to the arrays of `schema::Table`, as Rust source.
+//! Generator of the arrays of `schema::Table`, as Rust source, from definitions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use kevel_definition::{Facts, FieldDef, Module, Resource, TypeDef, TypeExpr};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The source of every table.
+/// Source of all tables.
 pub fn generate(modules: &[Module]) -> Result<String> {
     let mut tables = Tables::new(modules);
     for module in modules {
@@ -15,7 +15,7 @@ pub fn generate(modules: &[Module]) -> Result<String> {
             tables.named(&module.stem, &ty.name)?;
         }
     }
-    // Named types are numbered first, so that filling one in can refer to any other.
+    // Named types are numbered first, so that a definition can refer to any other.
     for (module, ty) in modules.iter().flat_map(|m| m.types.iter().map(move |t| (m, t))) {
         let id = tables.named(&module.stem, &ty.name)?;
         tables.types[id] = tables.define(module, ty)?;
@@ -36,10 +36,10 @@ struct Tables<'m> {
     defaults: Vec<String>,
     merges: Vec<String>,
     names: Vec<String>,
-    /// The name of each type, `core.v1.Pod`; empty for one without.
+    /// Name of each type, `core.v1.Pod`; empty for unnamed types.
     type_names: Vec<String>,
     strings: HashMap<String, String>,
-    /// Field names, each where it is in `keys` and in `text`.
+    /// Field names, with their positions in `keys` and in `text`.
     field_names: HashMap<String, (usize, String)>,
     keys: Vec<String>,
     text: String,
@@ -74,7 +74,7 @@ enum Type {
 }
 
 struct Entry {
-    /// What stands before and after the flags.
+    /// Source before and after the flags.
     source: (String, String),
     flags: u16,
     ty: usize,
@@ -92,16 +92,16 @@ const DEFAULTS_BELOW: u16 = 256;
 const WRITTEN_EMPTY: u16 = 512;
 const DIRECT: u16 = 1024;
 
-/// The version of Kubernetes that the definitions are of.
+/// Kubernetes version of the definitions.
 const LEVEL: (u32, u32) = (1, 36);
 
-/// Owned as one value; `granular` is field by field.
+/// Value of `map=`: owned as one value; `granular` is field by field.
 const ATOMIC_MAP: &str = "atomic";
 
-/// The file whose types the reference has in no other form.
+/// Definition file whose types have no internal form in the reference.
 const EXTERNAL_ONLY: &str = "meta.v1";
 
-/// As in `schema`.
+/// Limit on fields; must equal `schema::MAX_FIELDS`.
 const MAX_FIELDS: usize = 64;
 
 const SCALARS: [(&str, &str); 14] = [
@@ -121,7 +121,7 @@ const SCALARS: [(&str, &str); 14] = [
     ("fieldsV1", "FieldsV1"),
 ];
 
-/// The leaves that are structs in Go.
+/// Scalars that are structs in Go.
 const GO_STRUCTS: [&str; 8] =
     ["Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "Json", "FieldsV1"];
 
@@ -164,7 +164,7 @@ impl<'m> Tables<'m> {
         self.types.len() - 1
     }
 
-    /// The number of a named type.
+    /// Number of a named type.
     fn named(&mut self, stem: &str, name: &str) -> Result<usize> {
         if let Some((_, scalar)) = SCALARS.iter().find(|(n, _)| *n == name) {
             return Ok(self.add(name.to_owned(), Type::Scalar(scalar)));
@@ -179,14 +179,14 @@ impl<'m> Tables<'m> {
         Ok(self.add(full, Type::Unknown))
     }
 
-    /// The number of a type expression, with the facts of the field that names it.
+    /// Number of a type expression, with the facts of the field that uses it.
     fn expression(&mut self, stem: &str, ty: &TypeExpr, facts: &Facts) -> Result<usize> {
         match ty {
             TypeExpr::Pointer(ty) => self.expression(stem, ty, facts),
             TypeExpr::Name(name) => {
                 let id = self.named(stem, name)?;
                 let Some(owned) = facts.get("map") else { return Ok(id) };
-                // The same struct, owned in another way where this field holds it.
+                // A copy of the struct type, with another ownership in this field.
                 let full = self.qualify(stem, name);
                 let (module, ty) = self.definitions[&full];
                 let Type::Struct { name, package, fields, members, internal, flags } =
@@ -253,7 +253,7 @@ impl<'m> Tables<'m> {
         Ok(Type::Struct { name, package, fields, members, internal, flags })
     }
 
-    /// The JSON fields of a struct, inlined ones among them, sorted by name.
+    /// JSON fields of a struct, with inlined ones, sorted by name.
     fn json_fields(&mut self, module: &Module, ty: &TypeDef) -> Result<(usize, usize)> {
         let flat = flat_fields(&self.definitions, module, ty)?;
         let mut ranked: Vec<_> = flat.into_iter().enumerate().collect();
@@ -266,7 +266,7 @@ impl<'m> Tables<'m> {
         if count > MAX_FIELDS {
             return Err(format!("{}: more than {MAX_FIELDS} fields", ty.name));
         }
-        // Whole before they are put down: a field may define a struct of its own.
+        // All entries are made before any is stored, because a field may define a struct type of its own.
         let entries = ranked.iter().map(|(rank, stem, field)| self.entry(stem, *rank, field));
         let entries: Vec<Entry> = entries.collect::<Result<_>>()?;
         let start = self.fields.len();
@@ -307,7 +307,7 @@ impl<'m> Tables<'m> {
         let after = format!(
             "default: {default}, merge: {merge}, values: {values}, key: {key}, go_name: {go_name} }}"
         );
-        // An empty default fills nothing in but a pointer: by it elements of lists are told apart.
+        // An empty default fills in nothing but a pointer; it serves as the key of list elements.
         let zero = facts.get("default") == Some("\"\"") && flags & POINTER == 0;
         let defaulted = default != 0 && !zero;
         Ok(Entry { source: (before, after), flags, ty, defaulted })
@@ -339,7 +339,7 @@ impl<'m> Tables<'m> {
         Ok((start, count))
     }
 
-    /// The number (from 1) of a field's default, 0 for none.
+    /// Number of a field's default, from 1; 0 for none.
     fn default(&mut self, facts: &Facts) -> Result<usize> {
         let Some(json) = facts.get("default") else { return Ok(0) };
         let quoted = json.strip_prefix('"').and_then(|s| s.strip_suffix('"'));
@@ -368,7 +368,7 @@ impl<'m> Tables<'m> {
         Ok(number(&mut self.defaults, source))
     }
 
-    /// The number (from 1) of a field's merge facts, 0 for none.
+    /// Number of a field's merge facts, from 1; 0 for none.
     fn merge(&mut self, facts: &Facts) -> usize {
         let Some(patch) = facts.get("patch") else { return 0 };
         let (strategies, key) = patch.split_once(':').unwrap_or((patch, ""));
@@ -392,7 +392,7 @@ impl<'m> Tables<'m> {
         format!("Span({start}, {})", list.len())
     }
 
-    /// Where a name stands among the names.
+    /// Position of a name among the names.
     fn name_index(&mut self, name: &str) -> usize {
         let name = self.string(name);
         let found = self.names.iter().position(|known| *known == name);
@@ -415,8 +415,8 @@ impl<'m> Tables<'m> {
         source
     }
 
-    /// Where a field's name is among the keys, and where in the text, in which it stands as JSON
-    /// has it: after a comma, quoted and with a colon.
+    /// Positions of a field's name in the keys and in the text, which has it as in JSON: after a comma, quoted and with
+    /// a colon.
     fn field_name(&mut self, name: &str) -> (usize, String) {
         if let Some(known) = self.field_names.get(name) {
             return known.clone();
@@ -428,7 +428,7 @@ impl<'m> Tables<'m> {
         at
     }
 
-    /// Notes the name of each type that has one.
+    /// Records the names of named types.
     fn name_types(&mut self) {
         let mut names = vec![String::new(); self.types.len()];
         for (key, id) in &self.ids {
@@ -440,7 +440,7 @@ impl<'m> Tables<'m> {
         self.type_names = names.iter().map(|name| self.string(name)).collect();
     }
 
-    /// Marks every struct that has a default, or reaches one.
+    /// Marks every struct that has a default in it or below it.
     fn mark_defaults(&mut self) {
         let marked = self.reaching(|field| field.defaulted, |_| false);
         for field in &mut self.fields {
@@ -449,7 +449,7 @@ impl<'m> Tables<'m> {
         self.mark(DEFAULTS, &marked);
     }
 
-    /// Marks every struct that has a document inside, or reaches one.
+    /// Marks every struct that has a raw document in it or below it.
     fn mark_documents(&mut self) {
         let marked = self.reaching(|_| false, |scalar| scalar == "Raw");
         self.mark(DOCUMENTS, &marked);
@@ -463,7 +463,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// The types that have such a field or are such a leaf, or reach one.
+    /// Types that have such a field or are such a scalar, or contain one.
     fn reaching(&self, has: impl Fn(&Entry) -> bool, is: impl Fn(&str) -> bool) -> Vec<bool> {
         let mut marked = vec![false; self.types.len()];
         loop {
@@ -487,8 +487,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// Marks every field that is written although it is not there: see
-    /// `FieldFlags::WRITTEN_EMPTY`.
+    /// Marks every field that is written although it is absent: see `FieldFlags::WRITTEN_EMPTY`.
     fn mark_written_empty(&mut self) {
         for field in &mut self.fields {
             let go_struct = match &self.types[field.ty] {
@@ -550,7 +549,7 @@ impl<'m> Tables<'m> {
         Ok(out)
     }
 
-    /// Every kind under every group and version that speaks it, in order.
+    /// All kinds under every group and version that uses them, in order.
     fn kinds(&self, modules: &[Module]) -> Result<Vec<String>> {
         let mut kinds = BTreeMap::new();
         for module in modules {
@@ -581,7 +580,7 @@ impl<'m> Tables<'m> {
     }
 }
 
-/// What the reference warns of who uses a kind that is on its way out.
+/// Deprecation warning of the reference for a kind.
 fn deprecation(group: &str, version: &str, ty: &TypeDef) -> Option<String> {
     let since = ty.facts.get("deprecated")?;
     let (major, minor) = since.split_once('.')?;
@@ -600,8 +599,8 @@ fn deprecation(group: &str, version: &str, ty: &TypeDef) -> Option<String> {
     Some(text)
 }
 
-/// A struct's JSON fields in Go's order, with the home of each: `kind` and `apiVersion` first where
-/// it has them, those of inlined structs in their place.
+/// JSON fields of a struct in Go's order, with the definition file of each: `kind` and `apiVersion` first if it has
+/// them, fields of inlined structs in place.
 fn flat_fields<'m>(
     definitions: &HashMap<String, (&'m Module, &'m TypeDef)>,
     module: &Module,
@@ -686,7 +685,7 @@ fn resource_source(
     ))
 }
 
-/// The first eight bytes of a name, as `schema::FieldName::head` has them.
+/// First eight bytes of a name, as in `schema::FieldName::head`.
 fn head(name: &str) -> u64 {
     let mut head = [0; 8];
     head.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);

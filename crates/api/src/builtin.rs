@@ -1,4 +1,4 @@
-//! The built-in kinds: the tables that the build script makes out of `api/`.
+//! Built-in kinds: tables that the build script generates from `api/`.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ static TABLE: Table = Table {
     text: Cow::Borrowed(TEXT),
 };
 
-/// A kind under one of the groups and versions that speak it.
+/// A kind in one of the groups and versions that use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// The API group; empty for the core group.
@@ -36,7 +36,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The type of its objects.
+    /// Schema of its objects.
     pub fn schema(&self) -> Schema<'static> {
         Schema::new(&TABLE, self.ty)
     }
@@ -49,25 +49,25 @@ pub struct Resource {
     pub group: &'static str,
     /// The version in the group.
     pub version: &'static str,
-    /// `deployments`, `deployments/scale`.
+    /// Path, such as `deployments` or `deployments/scale`.
     pub path: &'static str,
-    /// The group of the kind, which a subresource may have from elsewhere.
+    /// Group of the kind, which may differ for a subresource.
     pub kind_group: &'static str,
     /// The version of the kind.
     pub kind_version: &'static str,
-    /// The kind of what is served.
+    /// Kind of the body.
     pub kind: &'static str,
-    /// Whether its objects are in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// What one of them is called.
+    /// Singular name.
     pub singular: &'static str,
-    /// Short names, as `kubectl` takes them.
+    /// Short names for `kubectl`.
     pub short: &'static [&'static str],
-    /// Groups of resources it belongs to, such as `all`.
+    /// Categories, such as `all`.
     pub categories: &'static [&'static str],
-    /// What can be done with it.
+    /// Supported verbs.
     pub verbs: &'static [&'static str],
-    /// Whether it is served without being asked for.
+    /// Whether the resource is served by default.
     pub on: bool,
 }
 
@@ -76,8 +76,7 @@ pub const fn table() -> &'static Table {
     &TABLE
 }
 
-/// The name of a built-in type with the file that defines it: `core.v1.Pod`. Empty for one that has
-/// none.
+/// Name of a built-in type with its definition file: `core.v1.Pod`. Empty for an unnamed type.
 ///
 /// ```
 /// let pod = kevel_api::builtin::schema("", "v1", "Pod").unwrap();
@@ -87,17 +86,17 @@ pub fn type_name(id: TypeId) -> &'static str {
     TYPE_NAMES.get((id & !BUILTIN) as usize).map(|name| TABLE.str(*name)).unwrap_or_default()
 }
 
-/// Every kind, sorted by group, version and name.
+/// All kinds, sorted by group, version and name.
 pub fn kinds() -> &'static [Kind] {
     &KINDS
 }
 
-/// Every resource, by group, version and path.
+/// All resources, by group, version and path.
 pub fn resources() -> &'static [Resource] {
     &RESOURCES
 }
 
-/// What who uses a kind is warned of, if it is on its way out.
+/// Deprecation warning for a kind, if it is deprecated.
 ///
 /// ```
 /// use kevel_api::builtin::deprecation;
@@ -124,8 +123,8 @@ fn find(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.get(found.ok()?)
 }
 
-/// The schema of a type that the definitions have, by its name with the file that defines it. In a
-/// constant, one that they do not have fails the build.
+/// Schema of a type in the definitions, by its name with the definition file. In a constant, an unknown name fails the
+/// build.
 ///
 /// ```
 /// use kevel_api::builtin::defined;
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn every_served_resource_speaks_a_kind_we_define() {
         for r in resources() {
-            // Connect options (proxy, exec) are spoken as query parameters.
+            // Connect options (proxy, exec) are sent as query parameters.
             let known = schema(r.kind_group, r.kind_version, r.kind).is_some();
             assert!(known, "{}/{} {} speaks {}", r.group, r.version, r.path, r.kind);
         }

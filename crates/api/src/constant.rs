@@ -1,10 +1,10 @@
-//! Reads the JSON documents that stand in the tables of the built-in kinds.
+//! Parser of the JSON constants in the tables of built-in kinds.
 
 use thin_vec::ThinVec;
 
 use crate::value::{Map, Value};
 
-/// The value of a JSON text without white space, escapes or fractions, which tables do not hold.
+/// Parses JSON without white space, escapes or fractions, which tables do not have.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     let (value, rest) = value(text)?;
     rest.is_empty().then_some(value)
@@ -42,7 +42,7 @@ fn value(text: &str) -> Option<(Value, &str)> {
     }
 }
 
-/// Reads elements between commas up to `end`, and hands back what follows it.
+/// Parses elements between commas up to `end`; returns the rest of the text.
 fn sequence<'t>(
     mut text: &'t str,
     end: char,
@@ -64,7 +64,7 @@ fn string(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
 }
 
-/// A test's value: the same, with white space between what it holds.
+/// Parses JSON with white space, for tests.
 #[cfg(test)]
 pub(crate) fn json(text: &str) -> Value {
     let mut quoted = false;

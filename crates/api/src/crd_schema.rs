@@ -1,7 +1,7 @@
-//! A custom kind's OpenAPI schema as a [`Table`].
+//! OpenAPI schema of a custom resource as a [`Table`].
 //!
-//! Only structure is read here: what is needed to decode, prune, default, merge and own. A schema
-//! must be structural, which the validation of custom resource definitions sees to.
+//! Only the structure is read: the parts for decoding, pruning, defaulting, merging and field ownership. A schema must
+//! be structural, which the validation of CustomResourceDefinitions ensures.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,12 +16,12 @@ use crate::schema::{
 };
 use crate::value::{Map, Value};
 
-/// Why a schema cannot become a table.
+/// Error of converting a schema to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A default or an enum value is not JSON.
     Json(String),
-    /// It has more names, fields or defaults than a table can number.
+    /// The schema has more names, fields or defaults than a table can number.
     TooLarge,
 }
 
@@ -36,10 +36,9 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The table of a custom kind, and the type of its objects in it.
+/// Table of a custom resource, and the type of its objects in it.
 ///
-/// `schema` is the `openAPIV3Schema` of a version; `json` reads the documents inside it (defaults
-/// and enum values).
+/// `schema` is the `openAPIV3Schema` of a version; `json` decodes the documents inside it (defaults and enum values).
 pub fn table(
     schema: &Value,
     json: &dyn Fn(&str) -> Option<Value>,
@@ -79,7 +78,7 @@ struct Added {
     defaults: bool,
 }
 
-/// Whether an object has apiVersion, kind and metadata of its own.
+/// Whether an object has `apiVersion`, `kind` and `metadata` of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meta {
     None,
@@ -106,7 +105,7 @@ impl<'j> Builder<'j> {
         }
     }
 
-    /// A schema of any type.
+    /// Adds a schema of any type.
     fn schema(&mut self, schema: &Map) -> Result<Added, Error> {
         let scalar = |builder: &mut Self, scalar| Ok(builder.add(Type::Scalar(scalar), false));
         if flag(schema, "x-kubernetes-int-or-string") {
@@ -140,7 +139,7 @@ impl<'j> Builder<'j> {
         self.collection(Type::List { item: item.id, list, message: false }, item, items)
     }
 
-    /// A list or map, with what its schema says about `null` among its elements.
+    /// Adds a list or map, with the nullability and default of its elements.
     fn collection(&mut self, ty: Type, of: Added, element: &Map) -> Result<Added, Error> {
         let default = self.default(element)?;
         let added = self.add(ty, of.defaults || default != 0);
@@ -160,7 +159,7 @@ impl<'j> Builder<'j> {
                     let value = self.schema(element)?;
                     return self.collection(Type::Map { value: value.id, atomic }, value, element);
                 }
-                // Whatever the keys, but nothing is said about their values.
+                // `additionalProperties: true`: any keys, with values of any type.
                 Some(Value::Bool(true)) => {
                     let value = self.object(&empty, Meta::None)?;
                     let map = self.add(Type::Map { value: value.id, atomic }, false);
@@ -245,8 +244,8 @@ impl<'j> Builder<'j> {
         Ok(added)
     }
 
-    /// The fields that every resource has. `metadata` is set to the declared type of the metadata, if defaults are in it.
-    /// At the root, whatever is declared is without defaults.
+    /// Fields of every resource. `metadata` is set to the declared type of the metadata, if it has defaults. At the
+    /// root, declared defaults are ignored.
     fn meta_fields(
         &mut self,
         meta: Meta,
@@ -296,7 +295,7 @@ impl<'j> Builder<'j> {
         Added { id: self.types.len() as TypeId - 1, defaults }
     }
 
-    /// The number of a schema's default, 0 for none.
+    /// Number of a schema's default; 0 for none.
     fn default(&mut self, schema: &Map) -> Result<u16, Error> {
         let Some(default) = schema.get("default") else { return Ok(0) };
         let value = self.document(default)?;
@@ -313,7 +312,7 @@ impl<'j> Builder<'j> {
         document(value, self.json)
     }
 
-    /// The strings of a list; enums of anything else are left to validation.
+    /// Strings of a list; other enum values are left to validation.
     fn strings(&mut self, list: Option<&Value>) -> Result<Span, Error> {
         let start = number(self.names.len())?;
         for value in list.and_then(Value::as_list).unwrap_or_default() {
@@ -351,7 +350,7 @@ impl<'j> Builder<'j> {
             keys: Cow::Borrowed(&[]),
             text: Cow::Owned(self.text),
         };
-        // Fields of a default that its own schema does not name would be dropped again.
+        // Fields of a default that its own schema does not name would be pruned again.
         let mut values = self.values;
         let of_fields = table.fields.iter().map(|field| (field.default, field.ty));
         let of_elements = table.elements.iter().filter_map(|element| {
@@ -372,7 +371,7 @@ impl<'j> Builder<'j> {
     }
 }
 
-/// A tree, whether it was read as one or kept as text.
+/// Document as a tree, decoded if it was kept as text.
 fn document(value: &Value, json: &dyn Fn(&str) -> Option<Value>) -> Result<Value, Error> {
     match value {
         Value::Raw(text) => json(text).ok_or_else(|| Error::Json(text.to_string())),

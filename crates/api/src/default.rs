@@ -1,8 +1,7 @@
-//! Filling in what a client left out, for built-in and custom kinds alike.
+//! Defaulting of built-in and custom objects.
 //!
-//! A struct's own fields come before what is below them, so that a rule of a kind sees its object
-//! as the client sent it, and a struct that a default has made is defaulted in turn. Among a
-//! struct's fields, those that look at their siblings come last.
+//! A struct's own fields are defaulted before those below, so that a rule of a kind sees the object as the client sent
+//! it, and a struct that a default has made is defaulted in turn. Fields whose defaults depend on siblings come last.
 
 use kevel_clock::Clock;
 use thin_vec::ThinVec;
@@ -14,10 +13,10 @@ use crate::schema::{
 };
 use crate::value::{Map, Value};
 
-/// With more entries than this, a map is rebuilt rather than inserted into.
+/// A map with more entries is rebuilt rather than inserted into.
 const MANY: usize = 128;
 
-/// Fills in the defaults of `schema` wherever `value` has nothing, but for those that are the current time.
+/// Applies the defaults of `schema` to absent fields, except those that are the current time.
 ///
 /// ```
 /// use kevel_api::{builtin, default, value::{Map, Value}};
@@ -30,7 +29,7 @@ pub fn apply(value: &mut Value, schema: Schema<'_>) {
     fill_in(value, schema, None);
 }
 
-/// Fills in all defaults. A built-in kind may have some that are the current time.
+/// Applies all defaults, including those of built-in kinds that are the current time.
 pub fn apply_at(value: &mut Value, schema: Schema<'_>, clock: &Clock) {
     fill_in(value, schema, Some(clock));
 }
@@ -56,8 +55,8 @@ fn fill_in(value: &mut Value, schema: Schema<'_>, clock: Option<&Clock>) {
     }
 }
 
-/// Drops each `null` of a custom resource that its schema neither allows nor has a default for.
-/// Those with a default are left to [`apply`], which replaces them.
+/// Drops each `null` of a custom resource for which its schema is neither nullable nor has a default. Those with a
+/// default are left to [`apply`], which replaces them.
 pub fn drop_nulls(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
@@ -92,7 +91,7 @@ fn apply_to_struct(map: &mut Map, schema: Schema<'_>, clock: Option<&Clock>) {
     if map.len() > MANY {
         fill_many(map, schema);
     }
-    // Fields and entries are both in the order of their names.
+    // Fields and entries are both sorted by name.
     let mut place = 0;
     for field in fields.fields() {
         below |= field.flags().has(FieldFlags::DEFAULTS_BELOW);
@@ -118,8 +117,8 @@ fn apply_to_struct(map: &mut Map, schema: Schema<'_>, clock: Option<&Clock>) {
     }
 }
 
-/// Puts all that is missing into a map at once, so that each need not move what follows it. Only a
-/// custom resource that keeps unknown fields has so many.
+/// Inserts all missing fields into a map at once, so that entries are moved only once. Only a custom resource that
+/// preserves unknown fields has so many.
 fn fill_many(map: &mut Map, schema: Schema<'_>) {
     let (Some(fields), table) = (schema.as_struct(), schema.table()) else { return };
     let missing: ThinVec<_> = fields
@@ -138,7 +137,7 @@ fn fill_many(map: &mut Map, schema: Schema<'_>) {
     *map = Map::from_entries(entries);
 }
 
-/// Whether a default is what a field is without it: by such elements of lists are told apart.
+/// Whether a default equals the absent value: such defaults serve as keys of list elements.
 fn is_zero(default: &DefaultEntry, field: Field<'_>, table: &Table) -> bool {
     !field.pointer() && matches!(default.value, Constant::Str(text) if table.str(text).is_empty())
 }
@@ -167,7 +166,7 @@ fn fill_dependent(
     }
 }
 
-/// Fills a field, looking for it from a place among the entries on; tells where to look for the next.
+/// Fills a field, searching from an entry on; returns the position to search from next.
 fn fill(
     map: &mut Map,
     from: usize,
@@ -194,13 +193,13 @@ fn fill(
     };
     match (made, map.value_at_mut(place)) {
         (Some(made), Some(present)) => *present = made,
-        // A copy of nothing is nothing.
+        // The copied sibling is absent.
         _ => drop(map.remove(field.name())),
     }
     place
 }
 
-/// An object given as a built-in default stands for a default of each of its fields.
+/// Applies a built-in default that is an object to each of its fields.
 fn fill_fields(present: &mut Map, default: Constant, table: &Table) {
     if let Constant::Json(text) = default
         && let Some(Value::Map(wanted)) = constant::parse(table.str(text))
@@ -211,7 +210,7 @@ fn fill_fields(present: &mut Map, default: Constant, table: &Table) {
     }
 }
 
-/// Whether a value that is there counts as none: Go's nil for a pointer, its zero value otherwise.
+/// Whether a present value counts as absent: Go's nil for a pointer, its zero value otherwise.
 fn is_missing(value: &Value, field: Field<'_>) -> bool {
     match value {
         Value::Null => !field.flags().has(FieldFlags::NULLABLE),
@@ -233,7 +232,7 @@ fn value_of(constant: Constant, map: &Map, table: &Table) -> Option<Value> {
     })
 }
 
-/// Applies what is below a field, looking for it from a place on; tells where to look for the next.
+/// Applies defaults below a field, searching from an entry on; returns the position to search from next.
 fn apply_below(
     map: &mut Map,
     from: usize,
@@ -249,7 +248,7 @@ fn apply_below(
             place
         }
         Err(place) => {
-            // In Go the struct is there, only empty; here it is made if a default is in it.
+            // In Go the struct is present but empty; here it is made if it gets a default.
             if !field.pointer() && matches!(schema.ty(), Type::Struct(_)) {
                 let mut made = Map::new();
                 apply_to_struct(&mut made, schema, clock);

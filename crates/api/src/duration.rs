@@ -1,10 +1,10 @@
-//! Spans of time, as text: `1h30m`, `250ms`.
+//! Durations as text (`metav1.Duration`): `1h30m`, `250ms`.
 
 use crate::quote::quote_ascii;
 use std::fmt;
 use std::str::FromStr;
 
-/// A signed span of time in nanoseconds.
+/// Signed duration in nanoseconds.
 ///
 /// ```
 /// use kevel_api::duration::Duration;
@@ -31,7 +31,7 @@ const UNITS: [(&str, u64); 8] = [
     ("h", HOUR),
 ];
 
-/// Why a text is not a duration.
+/// Error of parsing a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseDurationError {
     problem: Problem,
@@ -82,7 +82,7 @@ impl FromStr for Duration {
     }
 }
 
-/// The largest magnitude, that of the most negative duration.
+/// Largest magnitude, that of the most negative duration.
 const LIMIT: u64 = 1 << 63;
 
 fn sum_of_terms(mut rest: &str) -> Result<u64, Problem> {
@@ -98,7 +98,7 @@ fn sum_of_terms(mut rest: &str) -> Result<u64, Problem> {
     Ok(total)
 }
 
-/// Reads one number with its unit.
+/// Parses one number with its unit.
 fn term(text: &str) -> Result<(u64, &str), Problem> {
     let (whole, rest) = split_digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
@@ -132,8 +132,8 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// The nanoseconds in a fraction of a unit. Floating point is part of the contract: its rounding
-/// shows in the last nanosecond.
+/// Nanoseconds in a fraction of a unit. Computed in floating point as in Go, whose rounding shows in the last
+/// nanosecond.
 fn fraction_of(unit: u64, digits: &str) -> u64 {
     let mut fraction: u64 = 0;
     let mut scale = 1.0;

@@ -1,4 +1,4 @@
-//! Where in an object something is wrong, and what: paths to fields and the errors about them.
+//! Field errors: paths to fields and the errors about them (upstream: field.Error, field.Path).
 
 mod bad_value;
 pub(crate) mod cut;
@@ -17,12 +17,11 @@ use std::fmt;
 
 use cut::cut_owned;
 
-/// So much of a value, and of what is said about it, stands in an error; the rest is cut. The
-/// reference quotes values whole. What people write into one field is far smaller: the largest
-/// values that are quoted are Pod templates that may not change.
+/// Limit on the bytes of a value, and of a detail, in an error; the rest is cut. The reference quotes values whole.
+/// Real values are far smaller: the largest quoted ones are Pod templates that may not change.
 pub const MAX_VALUE_BYTES: usize = 256 << 10;
-/// So much of a path stands in an error: more than the longest one through fields alone, because
-/// keys of maps stand in paths too. The reference has no limit.
+/// Limit on the bytes of a path in an error: more than the longest path of fields, because keys of maps are part of
+/// paths too. The reference has no limit.
 pub const MAX_PATH_BYTES: usize = 4 << 10;
 
 /// One error about one field.
@@ -35,24 +34,24 @@ pub const MAX_PATH_BYTES: usize = 4 << 10;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// Type of the error.
     pub kind: FieldErrorKind,
-    /// The path to the field, printed.
+    /// Path to the field, printed.
     pub field: String,
-    /// The value that is wrong.
+    /// The wrong value.
     pub bad_value: BadValue,
-    /// Why it is wrong; may be empty.
+    /// Detail; may be empty.
     pub detail: Cow<'static, str>,
 }
 
-/// What is wrong with a field.
+/// Type of a field error (upstream: field.ErrorType).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
-    /// Something that the value names does not exist.
+    /// An object that the value refers to does not exist.
     NotFound,
-    /// There is no value.
+    /// The value is missing.
     Required,
-    /// A value that must be unique is not.
+    /// The value must be unique and is not.
     Duplicate,
     /// The value is malformed.
     Invalid,
@@ -75,7 +74,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// The reason of the cause in a [`crate::status::Status`].
+    /// Reason of the cause in a [`crate::status::Status`].
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "FieldValueNotFound",
@@ -93,7 +92,7 @@ impl FieldErrorKind {
         }
     }
 
-    /// The words that begin the error's body.
+    /// Words that begin the error's body.
     pub const fn words(self) -> &'static str {
         match self {
             Self::NotFound => "Not found",
@@ -119,7 +118,7 @@ impl FieldErrorKind {
 }
 
 impl FieldError {
-    /// An error of any kind.
+    /// Error of any type.
     pub fn new(
         kind: FieldErrorKind,
         path: &Path<'_>,
@@ -134,12 +133,12 @@ impl FieldError {
         FieldError { kind, field, bad_value: value.into().cut(), detail }
     }
 
-    /// How much text the error has.
+    /// Length of the error's text.
     pub fn size(&self) -> usize {
         self.field.len() + self.bad_value.size() + self.detail.len()
     }
 
-    /// The value is not of the field's type.
+    /// Error: the value does not have the field's type.
     pub fn type_invalid(
         path: &Path<'_>,
         value: impl Into<BadValue>,
@@ -148,22 +147,22 @@ impl FieldError {
         Self::new(FieldErrorKind::TypeInvalid, path, value, detail)
     }
 
-    /// Something that the value names does not exist.
+    /// Error: an object that the value refers to does not exist.
     pub fn not_found(path: &Path<'_>, value: impl Into<BadValue>) -> Self {
         Self::new(FieldErrorKind::NotFound, path, value, "")
     }
 
-    /// There is no value.
+    /// Error: the value is missing.
     pub fn required(path: &Path<'_>, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(FieldErrorKind::Required, path, BadValue::Omitted, detail)
     }
 
-    /// A value that must be unique is not.
+    /// Error: the value must be unique and is not.
     pub fn duplicate(path: &Path<'_>, value: impl Into<BadValue>) -> Self {
         Self::new(FieldErrorKind::Duplicate, path, value, "")
     }
 
-    /// The value is malformed.
+    /// Error: the value is malformed.
     pub fn invalid(
         path: &Path<'_>,
         value: impl Into<BadValue>,
@@ -172,7 +171,7 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, path, value, detail)
     }
 
-    /// The value is none of the supported ones, which are listed in the order given.
+    /// Error: the value is not one of the supported ones, which are listed in the given order.
     pub fn not_supported<S: AsRef<str>>(
         path: &Path<'_>,
         value: impl Into<BadValue>,
@@ -186,48 +185,48 @@ impl FieldError {
         Self::new(FieldErrorKind::NotSupported, path, value, detail)
     }
 
-    /// The value is well-formed but not permitted here.
+    /// Error: the value is well-formed but not permitted here.
     pub fn forbidden(path: &Path<'_>, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(FieldErrorKind::Forbidden, path, BadValue::Omitted, detail)
     }
 
-    /// The text has more than `max` bytes.
+    /// Error: the text has more than `max` bytes.
     pub fn too_long(path: &Path<'_>, max: usize) -> Self {
         let detail = format!("may not be more than {}", count(max, "byte"));
         Self::new(FieldErrorKind::TooLong, path, BadValue::Omitted, detail)
     }
 
-    /// The text has more than `max` characters.
+    /// Error: the text has more than `max` characters.
     pub fn too_long_characters(path: &Path<'_>, max: usize) -> Self {
         let detail = format!("may not be more than {}", count(max, "character"));
         Self::new(FieldErrorKind::TooLong, path, BadValue::Omitted, detail)
     }
 
-    /// The text has less than `min` characters.
+    /// Error: the text has less than `min` characters.
     pub fn too_short(path: &Path<'_>, min: usize) -> Self {
         let detail = format!("must be at least {}", count(min, "character"));
         Self::new(FieldErrorKind::TooShort, path, BadValue::Omitted, detail)
     }
 
-    /// The list has more than `max` items; the message shows how many it has, if that is known.
+    /// Error: the list has more than `max` items; the message has the actual number, if it is known.
     pub fn too_many(path: &Path<'_>, actual: Option<usize>, max: usize) -> Self {
         let detail = format!("must have at most {}", count(max, "item"));
         let value = actual.map_or(BadValue::Omitted, BadValue::from);
         Self::new(FieldErrorKind::TooMany, path, value, detail)
     }
 
-    /// The list has less than `min` items.
+    /// Error: the list has less than `min` items.
     pub fn too_few(path: &Path<'_>, actual: usize, min: usize) -> Self {
         let detail = format!("must have at least {}", count(min, "item"));
         Self::new(FieldErrorKind::TooFew, path, actual, detail)
     }
 
-    /// The server failed to check the value.
+    /// Error: the server failed to check the value.
     pub fn internal(path: &Path<'_>, error: impl fmt::Display) -> Self {
         Self::new(FieldErrorKind::Internal, path, BadValue::Omitted, error.to_string())
     }
 
-    /// The message without the field's path.
+    /// Message without the field's path.
     pub fn body(&self) -> String {
         let mut out = self.kind.words().to_owned();
         let mut add = |part: &str| {
@@ -255,14 +254,13 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// The message about several errors: one stands alone, more are listed in brackets, and none is
-/// said twice. `None` if there are no errors. Past [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] they are
-/// counted, as in [`FieldErrors`].
+/// Message for several errors: one stands alone, more are listed in brackets, without duplicates. `None` without
+/// errors. Errors beyond [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] are counted, as in [`FieldErrors`].
 pub fn aggregate<E: fmt::Display>(errors: impl IntoIterator<Item = E>) -> Option<String> {
     aggregate_more(errors, 0)
 }
 
-/// The same where `untold` more errors were found, which are only counted.
+/// Message for several errors and `untold` more, which are only counted.
 pub(crate) fn aggregate_more<E: fmt::Display>(
     errors: impl IntoIterator<Item = E>,
     mut untold: usize,
@@ -289,7 +287,7 @@ pub(crate) fn aggregate_more<E: fmt::Display>(
     }
 }
 
-/// What stands for errors that are not told.
+/// Message that counts omitted errors.
 pub(crate) fn more_errors(untold: usize) -> Option<String> {
     (untold > 0).then(|| count(untold, "more error"))
 }

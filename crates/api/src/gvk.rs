@@ -1,4 +1,4 @@
-//! Groups, versions, kinds and resources: how an API is named.
+//! Groups, versions, kinds and resources.
 
 use compact_str::CompactString;
 use std::fmt;
@@ -16,12 +16,12 @@ macro_rules! name_tuple {
         }
 
         impl $type {
-            /// One that is known when the program is built: nothing is allocated.
+            /// Static value, without allocation.
             pub const fn from_static($($field: &'static str),+) -> Self {
                 $type { $($field: Name::const_new($field)),+ }
             }
 
-            /// One of the given parts.
+            /// Makes a value of the given parts.
             pub fn new($($field: impl Into<Name>),+) -> Self {
                 $type { $($field: $field.into()),+ }
             }
@@ -63,7 +63,7 @@ name_tuple! {
 }
 
 impl GroupVersion {
-    /// The kind in this version.
+    /// Kind in this version.
     pub fn with_kind(&self, kind: impl Into<Name>) -> GroupVersionKind {
         GroupVersionKind {
             group: self.group.clone(),
@@ -72,7 +72,7 @@ impl GroupVersion {
         }
     }
 
-    /// The resource in this version.
+    /// Resource in this version.
     pub fn with_resource(&self, resource: impl Into<Name>) -> GroupVersionResource {
         GroupVersionResource {
             group: self.group.clone(),
@@ -83,37 +83,36 @@ impl GroupVersion {
 }
 
 impl GroupVersionKind {
-    /// Reads the two fields that name an object's type. An `apiVersion` that cannot be read
-    /// counts as none, as it does for the reference.
+    /// Parses `apiVersion` and `kind`. An invalid `apiVersion` counts as empty, as in the reference.
     pub fn from_api_version_and_kind(api_version: &str, kind: &str) -> Self {
         api_version.parse::<GroupVersion>().unwrap_or_default().with_kind(kind)
     }
 
-    /// The group and version.
+    /// Group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion { group: self.group.clone(), version: self.version.clone() }
     }
 
-    /// The group and kind.
+    /// Group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
 }
 
 impl GroupVersionResource {
-    /// The group and version.
+    /// Group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion { group: self.group.clone(), version: self.version.clone() }
     }
 
-    /// The group and resource.
+    /// Group and resource.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource { group: self.group.clone(), resource: self.resource.clone() }
     }
 }
 
 impl GroupKind {
-    /// The kind in one version.
+    /// Kind in one version.
     pub fn with_version(&self, version: impl Into<Name>) -> GroupVersionKind {
         GroupVersionKind {
             group: self.group.clone(),
@@ -122,7 +121,7 @@ impl GroupKind {
         }
     }
 
-    /// Reads `Kind.group`; everything after the first dot is the group.
+    /// Parses `Kind.group`; everything after the first dot is the group.
     pub fn parse(text: &str) -> Self {
         let (kind, group) = text.split_once('.').unwrap_or((text, ""));
         GroupKind::new(group, kind)
@@ -130,7 +129,7 @@ impl GroupKind {
 }
 
 impl GroupResource {
-    /// The resource in one version.
+    /// Resource in one version.
     pub fn with_version(&self, version: impl Into<Name>) -> GroupVersionResource {
         GroupVersionResource {
             group: self.group.clone(),
@@ -139,14 +138,14 @@ impl GroupResource {
         }
     }
 
-    /// Reads `resource.group`; everything after the first dot is the group.
+    /// Parses `resource.group`; everything after the first dot is the group.
     pub fn parse(text: &str) -> Self {
         let (resource, group) = text.split_once('.').unwrap_or((text, ""));
         GroupResource::new(group, resource)
     }
 }
 
-/// The text of an `apiVersion` that has more than one slash.
+/// Error of an `apiVersion` with more than one slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGroupVersionError(String);
 
@@ -181,7 +180,7 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-// The core group leaves a leading slash in these two, and messages show it.
+// The core group prints a leading slash in these two, as messages have it.
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)

@@ -1,11 +1,11 @@
-//! IP addresses and CIDRs in fields. Fields that are older than the strict rules are "legacy": they
-//! also take addresses with leading zeros, which the reference reads as decimal.
+//! Validation of IP addresses and CIDRs in fields. Fields from before the strict rules are "legacy": they also accept
+//! addresses with leading zeros, which the reference parses as decimal.
 
 use crate::field_error::{FieldError, Path};
 use crate::quote::quote;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address in canonical form: `10.9.8.7`, `2001:db8::ffff`.
+/// Validates an address in canonical form: `10.9.8.7`, `2001:db8::ffff`.
 pub fn is_valid_ip(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     let Some(ip) = parse_ip_sloppy(value) else {
         return vec![not_an_ip(path, value)];
@@ -17,7 +17,7 @@ pub fn is_valid_ip(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     not_canonical(path, value, &ip.to_canonical().to_string())
 }
 
-/// An address in a legacy field; with `strict`, leading zeros and IPv4 inside IPv6 are errors.
+/// Validates an address in a legacy field; with `strict`, leading zeros and IPv4-mapped IPv6 are errors.
 pub fn is_valid_ip_for_legacy_field(path: &Path<'_>, value: &str, strict: bool) -> Vec<FieldError> {
     match parse_ip_sloppy(value) {
         None => vec![not_an_ip(path, value)],
@@ -26,7 +26,7 @@ pub fn is_valid_ip_for_legacy_field(path: &Path<'_>, value: &str, strict: bool) 
     }
 }
 
-/// A network in canonical form: `10.9.8.0/24`, `2001:db8::/64`.
+/// Validates a CIDR in canonical form: `10.9.8.0/24`, `2001:db8::/64`.
 pub fn is_valid_cidr(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     let errors = is_valid_cidr_for_legacy_field(path, value, true);
     match parse_cidr_sloppy(value) {
@@ -35,8 +35,8 @@ pub fn is_valid_cidr(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     }
 }
 
-/// A network in a legacy field; with `strict`, leading zeros, IPv4 inside IPv6 and bits beyond the
-/// prefix are errors.
+/// Validates a CIDR in a legacy field; with `strict`, leading zeros, IPv4-mapped IPv6 and bits beyond the prefix are
+/// errors.
 pub fn is_valid_cidr_for_legacy_field(
     path: &Path<'_>,
     value: &str,
@@ -62,15 +62,15 @@ pub fn is_valid_cidr_for_legacy_field(
     vec![FieldError::invalid(path, value, detail)]
 }
 
-/// An interface's address and the length of its subnet, in canonical form: `10.9.8.7/24`.
+/// Validates an interface address with the length of its subnet, in canonical form: `10.9.8.7/24`.
 pub fn is_valid_interface_address(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     let Some(cidr) = parse_cidr_sloppy(value) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
         return vec![FieldError::invalid(path, value, detail)];
     };
     let ip = cidr.ip.to_canonical();
-    // Of an IPv4-mapped address, the length counts the mapping's 96 bits too. The reference does
-    // not ask whether they are all there, and may suggest a negative length.
+    // The length of an IPv4-mapped address includes the 96 bits of the mapping. The reference does not check that it
+    // does, and may suggest a negative length.
     let length = match i64::from(cidr.prefix_length) {
         length if ip.is_ipv4() && length > 32 => length - 96,
         length => length,
@@ -105,43 +105,43 @@ fn is_ipv4_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// An address and how many of its leading bits name its network.
+/// CIDR: an address and the length of its network prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
-    /// An address of the network.
+    /// An address in the network.
     pub ip: IpAddr,
-    /// How many bits all addresses of it share.
+    /// Length of the network prefix in bits.
     pub prefix_length: u32,
 }
 
 impl Cidr {
-    /// Reads an address and a length; leading zeros are allowed and mean nothing.
+    /// Parses a CIDR; leading zeros are ignored.
     pub fn parse_sloppy(text: &str) -> Option<Self> {
         parse_cidr_sloppy(text)
     }
 
-    /// The network that the address is in.
+    /// CIDR of the network in canonical form.
     fn network(&self) -> String {
         format!("{}/{}", self.first(), self.prefix_length)
     }
 
-    /// The first address of the network.
+    /// First address of the network.
     pub fn first(&self) -> IpAddr {
         mask(self.ip, self.prefix_length)
     }
 
-    /// How many bits tell the network's addresses apart.
+    /// Number of host bits.
     pub fn host_bits(&self) -> u32 {
         (if self.ip.is_ipv4() { 32 } else { 128 }) - self.prefix_length
     }
 
-    /// Whether an address is one of the network's.
+    /// Whether the network contains an address.
     pub fn contains(&self, ip: IpAddr) -> bool {
         ip.is_ipv4() == self.ip.is_ipv4() && mask(ip, self.prefix_length) == self.first()
     }
 }
 
-/// What a client should know about the form of an address in a legacy field.
+/// Warnings about the form of an address in a legacy field.
 pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
     let Some(ip) = parse_ip_sloppy(value) else { return Vec::new() };
     let preferred = ip.to_canonical().to_string();
@@ -159,7 +159,7 @@ pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
     vec![format!("{path}: non-standard IP address {given} is invalid: use {preferred}")]
 }
 
-/// What a client should know about the form of a network in a legacy field.
+/// Warnings about the form of a CIDR in a legacy field.
 pub fn cidr_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
     let Some(cidr) = parse_cidr_sloppy(value) else { return Vec::new() };
     let (given, preferred) = (quote(value), quote(&cidr.network()));
@@ -208,7 +208,7 @@ fn parse_cidr_sloppy(text: &str) -> Option<Cidr> {
     Some(Cidr { ip, prefix_length })
 }
 
-/// Reads an address; leading zeros are allowed and mean nothing.
+/// Parses an address; leading zeros are ignored.
 pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
     match text.bytes().find(|b| matches!(b, b'.' | b':'))? {
         b'.' => parse_ipv4_sloppy(text).map(IpAddr::V4),
@@ -225,7 +225,7 @@ fn parse_ipv4_sloppy(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| octets.into())
 }
 
-/// Puts the text into the form that the standard library reads: groups without leading zeros.
+/// Parses an IPv6 address after removing leading zeros from its groups, for the standard library.
 fn parse_ipv6_sloppy(text: &str) -> Option<Ipv6Addr> {
     let groups = text.split(':').map(|group| {
         if group.contains('.') {
@@ -237,7 +237,7 @@ fn parse_ipv6_sloppy(text: &str) -> Option<Ipv6Addr> {
     groups.collect::<Option<Vec<_>>>()?.join(":").parse().ok()
 }
 
-/// Digits only, within a limit, however many leading zeros.
+/// Parses digits within a limit, with any number of leading zeros.
 fn parse_decimal(text: &str, max: u32) -> Option<u32> {
     if text.is_empty() {
         return None;

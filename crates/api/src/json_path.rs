@@ -1,22 +1,22 @@
-//! JSONPath as kubectl and columns of custom kinds write it: one expression.
+//! JSONPath expressions as in kubectl and in columns of custom resources.
 
 mod parse;
 
 use crate::value::Value;
 
-/// How many values an expression may find on its way.
+/// Limit on the values that an expression may find at each step.
 const MAX_FOUND: usize = 1 << 16;
 
-/// A path that has been read.
+/// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath(Vec<Step>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Field(String),
-    /// Every element, field or value.
+    /// All elements, fields or values.
     All,
-    /// Everything below.
+    /// All values below.
     Descend,
     Slice {
         start: Option<i64>,
@@ -26,11 +26,11 @@ enum Step {
     Union(Vec<JsonPath>),
     Filter {
         left: JsonPath,
-        /// Without one, the left side must find something.
+        /// `None`: the left side must find a value.
         right: Option<(Comparison, JsonPath)>,
     },
     Constant(Value),
-    /// A word that means nothing here.
+    /// A word without meaning here.
     Identifier,
 }
 
@@ -38,7 +38,7 @@ enum Step {
 enum End {
     Last,
     At(i64),
-    /// One element: the one after this is the end.
+    /// One element: the end is the next index.
     Single,
 }
 
@@ -50,13 +50,12 @@ enum Comparison {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// None that there is.
+    /// Unknown operator.
     Unknown,
 }
 
 impl JsonPath {
-    /// Reads a path: what stands between the braces of a template. What is wrong is said as the
-    /// reference says it.
+    /// Parses an expression, the text between the braces of a template. Errors are worded as in the reference.
     ///
     /// ```
     /// use kevel_api::json_path::JsonPath;
@@ -67,8 +66,7 @@ impl JsonPath {
         parse::parse(text, 0)
     }
 
-    /// What an object has there; what is missing is left out. `None` where the path makes no sense
-    /// for the object.
+    /// Values of an object at the path, without missing ones. `None` if the path does not apply to the object.
     pub fn find<'v>(&'v self, object: &'v Value) -> Option<Vec<&'v Value>> {
         self.walk(vec![object])
     }

@@ -2,8 +2,8 @@
 
 /// Appends `s` to `out` as a quoted JSON string.
 ///
-/// Besides what JSON demands, `<`, `>`, `&`, U+2028 and U+2029 are escaped, so that the text can
-/// stand inside HTML and JavaScript; clients compare answers by bytes and see the difference.
+/// Besides the escapes of JSON, `<`, `>`, `&`, U+2028 and U+2029 are escaped, as in Go's encoder, which makes the text
+/// safe inside HTML and JavaScript; clients that compare bytes see the difference.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -44,7 +44,7 @@ pub fn write_json_string(out: &mut Vec<u8>, s: &str) {
     out.push(b'"');
 }
 
-/// How many of the first bytes stand for themselves.
+/// Number of leading bytes that need no escape.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     if all_plain(bytes) {
@@ -56,7 +56,7 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     plain + rest.take_while(|&&byte| ESCAPE[usize::from(byte)] == PLAIN).count()
 }
 
-/// Whether all bytes stand for themselves. The last block or word may have bytes of the one before.
+/// Whether no byte needs an escape. The last block or word may overlap the one before.
 #[inline]
 fn all_plain(bytes: &[u8]) -> bool {
     if let Some(last) = bytes.last_chunk::<BLOCK>() {
@@ -74,11 +74,11 @@ fn all_plain(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| ESCAPE[usize::from(byte)] == PLAIN)
 }
 
-/// The same question for eight bytes at once.
+/// Whether none of eight bytes needs an escape.
 #[inline]
 fn is_plain_word(word: u64) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // Whether a byte is less than a small number.
+    // Marks the bytes that are less than a small number.
     let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word & (ONES << 7);
     let equal = |word: u64, to: u8| less(word ^ (ONES * u64::from(to)), 1);
     // Two pairs differ in one bit each: `"` and `&`, `<` and `>`.
@@ -92,7 +92,7 @@ fn is_plain_word(word: u64) -> bool {
 
 const BLOCK: usize = 16;
 
-/// The same question as the table answers, in a form that compiles to vector instructions.
+/// Whether no byte of a block needs an escape, in a form that compiles to vector instructions.
 fn is_plain(block: &[u8; BLOCK]) -> bool {
     let escaped: [u8; BLOCK] = std::array::from_fn(|i| {
         let byte = block[i];
@@ -111,14 +111,14 @@ fn hex_low(byte: u8) -> u8 {
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// The byte stands for itself.
+/// Byte without escape.
 const PLAIN: u8 = 0;
-/// The byte is written as `\u00XX`.
+/// Byte that is written as `\u00XX`.
 const HEX: u8 = 1;
-/// The byte may begin one of the two JavaScript line separators.
+/// Byte that may begin U+2028 or U+2029.
 const SEPARATOR: u8 = 2;
 
-/// For each byte one of the classes above, or the letter that follows the backslash.
+/// Class of each byte, or the letter that follows the backslash.
 const ESCAPE: [u8; 256] = {
     let mut table = [PLAIN; 256];
     let mut control = 0;

@@ -1,5 +1,5 @@
-//! Names: what an object, a label, a port or a key may be called, and what the reference says about
-//! those that may not. Each check returns what is wrong; nothing is wrong if that is empty.
+//! Validation of names of objects, labels, ports and keys, with the messages of the reference. Each check returns the
+//! problems; a valid name has none.
 
 mod generate;
 mod pattern;
@@ -9,10 +9,10 @@ pub use generate::{MAX_GENERATED_NAME_BASE, generate_name};
 use crate::field_error::{FieldError, Path};
 use pattern::{Unit, too_long};
 
-/// What is wrong with a name, in words.
+/// Problems of a name, as messages.
 pub type Problems = Vec<String>;
 
-/// A check of an object's name. With `prefix`, the name is a `generateName` and may end in a dash.
+/// Validation of an object's name. With `prefix`, the name is a `generateName` and may end in a dash.
 pub type ValidateName = fn(name: &str, prefix: bool) -> Problems;
 
 /// The longest DNS label.
@@ -22,53 +22,53 @@ pub const DNS_SUBDOMAIN_MAX_LENGTH: usize = 253;
 /// The longest label value, and the longest name part of a label key.
 pub const LABEL_MAX_LENGTH: usize = 63;
 
-/// A label in DNS (RFC 1123): `my-name`, `123-abc`.
+/// Validates a DNS label (RFC 1123): `my-name`, `123-abc`.
 pub fn is_dns1123_label(value: &str) -> Problems {
     dns1123_label(value.as_bytes(), Unit::Characters)
 }
 
-/// A subdomain in DNS (RFC 1123): `example.com`.
+/// Validates a DNS subdomain (RFC 1123): `example.com`.
 pub fn is_dns1123_subdomain(value: &str) -> Problems {
     dns1123_subdomain(value.as_bytes(), Unit::Characters)
 }
 
-/// The format `k8s-short-name`: an RFC 1123 label, as declarative validation words it.
+/// Validates the format `k8s-short-name`: an RFC 1123 label, with the messages of declarative validation.
 pub fn is_short_name(value: &str) -> Problems {
     dns1123_label(value.as_bytes(), Unit::Bytes)
 }
 
-/// The format `k8s-long-name`: an RFC 1123 subdomain, as declarative validation words it.
+/// Validates the format `k8s-long-name`: an RFC 1123 subdomain, with the messages of declarative validation.
 pub fn is_long_name(value: &str) -> Problems {
     dns1123_subdomain(value.as_bytes(), Unit::Bytes)
 }
 
-/// The format `k8s-long-name-caseless`: an RFC 1123 subdomain with upper case allowed.
+/// Validates the format `k8s-long-name-caseless`: an RFC 1123 subdomain with upper case allowed.
 pub fn is_long_name_caseless(value: &str) -> Problems {
     let mut problems = too_long(value.as_bytes(), DNS_SUBDOMAIN_MAX_LENGTH, Unit::Bytes);
     problems.extend(pattern::DNS1123_SUBDOMAIN_CASELESS.check(value.as_bytes()));
     problems
 }
 
-/// A subdomain in DNS whose labels may contain underscores.
+/// Validates a DNS subdomain whose labels may contain underscores.
 pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Problems {
     let mut problems = too_long(value.as_bytes(), DNS_SUBDOMAIN_MAX_LENGTH, Unit::Characters);
     problems.extend(pattern::DNS1123_SUBDOMAIN_WITH_UNDERSCORE.check(value.as_bytes()));
     problems
 }
 
-/// A wildcard subdomain in DNS: `*.example.com`.
+/// Validates a wildcard DNS subdomain: `*.example.com`.
 pub fn is_wildcard_dns1123_subdomain(value: &str) -> Problems {
     let mut problems = too_long(value.as_bytes(), DNS_SUBDOMAIN_MAX_LENGTH, Unit::Characters);
     problems.extend(pattern::WILDCARD_DNS1123_SUBDOMAIN.check(value.as_bytes()));
     problems
 }
 
-/// A label in DNS (RFC 1035): `my-name`, not `123-abc`.
+/// Validates a DNS label (RFC 1035): `my-name`, not `123-abc`.
 pub fn is_dns1035_label(value: &str) -> Problems {
     dns1035_label(value.as_bytes())
 }
 
-/// A label's key, also known as a qualified name: `name` or `example.com/name`.
+/// Validates a label key, also known as a qualified name: `name` or `example.com/name`.
 pub fn is_label_key(value: &str) -> Problems {
     let mut problems = Vec::new();
     let name = match value.split_once('/') {
@@ -99,29 +99,29 @@ pub fn is_label_key(value: &str) -> Problems {
     problems
 }
 
-/// An annotation's key: a label's key whose case does not matter.
+/// Validates an annotation key: a label key in any case.
 pub fn is_annotation_key(value: &str) -> Problems {
     is_label_key(&value.to_lowercase())
 }
 
-/// A label's value, which may be empty.
+/// Validates a label value, which may be empty.
 pub fn is_label_value(value: &str) -> Problems {
     let mut problems = too_long(value.as_bytes(), LABEL_MAX_LENGTH, Unit::Bytes);
     problems.extend(pattern::LABEL_VALUE.check(value.as_bytes()));
     problems
 }
 
-/// An identifier in C.
+/// Validates a C identifier.
 pub fn is_c_identifier(value: &str) -> Problems {
     Vec::from_iter(pattern::C_IDENTIFIER.check(value.as_bytes()))
 }
 
-/// A port's number.
+/// Validates a port number.
 pub fn is_valid_port_num(port: i64) -> Problems {
     is_in_range(port, 1, 65_535)
 }
 
-/// A number in a range that includes both ends.
+/// Validates a number in an inclusive range.
 pub fn is_in_range(value: i64, min: i64, max: i64) -> Problems {
     if (min..=max).contains(&value) {
         return Vec::new();
@@ -129,12 +129,12 @@ pub fn is_in_range(value: i64, min: i64, max: i64) -> Problems {
     vec![format!("must be between {min} and {max}, inclusive")]
 }
 
-/// A user's or group's ID.
+/// Validates a user or group ID.
 pub fn is_valid_user_or_group_id(id: i64) -> Problems {
     is_in_range(id, 0, i64::from(i32::MAX))
 }
 
-/// A port's name (RFC 6335, in lower case).
+/// Validates a port name (RFC 6335, in lower case).
 pub fn is_valid_port_name(name: &str) -> Problems {
     let bytes = name.as_bytes();
     let mut problems = too_long(bytes, 15, Unit::Characters);
@@ -154,24 +154,24 @@ pub fn is_valid_port_name(name: &str) -> Problems {
     problems
 }
 
-/// A percentage: `93%`.
+/// Validates a percentage: `93%`.
 pub fn is_valid_percent(value: &str) -> Problems {
     Vec::from_iter(pattern::PERCENT.check(value.as_bytes()))
 }
 
-/// The name of an HTTP header.
+/// Validates an HTTP header name.
 pub fn is_http_header_name(value: &str) -> Problems {
     Vec::from_iter(pattern::HTTP_HEADER_NAME.check(value.as_bytes()))
 }
 
-/// The name of an environment variable, by the strict rule.
+/// Validates an environment variable name by the strict rule.
 pub fn is_env_var_name(value: &str) -> Problems {
     let mut problems = Vec::from_iter(pattern::ENV_VAR_NAME.check(value.as_bytes()));
     problems.extend(leaves_directory(value));
     problems
 }
 
-/// The name of an environment variable, by the rule in force for containers.
+/// Validates an environment variable name by the relaxed rule, which applies to containers.
 pub fn is_relaxed_env_var_name(value: &str) -> Problems {
     if value.is_empty() {
         return vec!["environment variable name must be non-empty".to_owned()];
@@ -186,7 +186,7 @@ pub fn is_relaxed_env_var_name(value: &str) -> Problems {
     ]
 }
 
-/// A key in a ConfigMap or Secret: it must serve as a file's name.
+/// Validates a key of a ConfigMap or Secret, which must be a valid file name.
 pub fn is_config_map_key(value: &str) -> Problems {
     let mut problems = too_long(value.as_bytes(), DNS_SUBDOMAIN_MAX_LENGTH, Unit::Characters);
     problems.extend(pattern::CONFIG_MAP_KEY.check(value.as_bytes()));
@@ -194,7 +194,7 @@ pub fn is_config_map_key(value: &str) -> Problems {
     problems
 }
 
-/// An integer as it would be printed.
+/// Validates an integer in canonical decimal form.
 pub fn is_decimal_integer(value: &str) -> Problems {
     let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
     match digits {
@@ -205,7 +205,7 @@ pub fn is_decimal_integer(value: &str) -> Problems {
     }
 }
 
-/// A name that can be a segment of a URL's path; with `prefix`, the beginning of one.
+/// Validates a name as a segment of a URL path; with `prefix`, as the beginning of one.
 pub fn is_path_segment_name(name: &str, prefix: bool) -> Problems {
     if !prefix && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
@@ -214,22 +214,22 @@ pub fn is_path_segment_name(name: &str, prefix: bool) -> Problems {
     illegal.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// A name that must be a DNS subdomain: the rule for most objects.
+/// Validates a name as a DNS subdomain: the rule for most objects.
 pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Problems {
     dns1123_subdomain(&masked(name, prefix), Unit::Characters)
 }
 
-/// A name that must be an RFC 1123 label: the rule for namespaces.
+/// Validates a name as an RFC 1123 label: the rule for namespaces.
 pub fn name_is_dns_label(name: &str, prefix: bool) -> Problems {
     dns1123_label(&masked(name, prefix), Unit::Characters)
 }
 
-/// A name that must be an RFC 1035 label: the rule for services.
+/// Validates a name as an RFC 1035 label: the rule for services.
 pub fn name_is_dns1035_label(name: &str, prefix: bool) -> Problems {
     dns1035_label(&masked(name, prefix))
 }
 
-/// A domain of at least three segments.
+/// Validates a domain of at least three segments.
 pub fn is_fully_qualified_name(path: &Path<'_>, name: &str) -> Vec<FieldError> {
     let problems = is_dns1123_subdomain(name);
     if name.is_empty() {
@@ -244,7 +244,7 @@ pub fn is_fully_qualified_name(path: &Path<'_>, name: &str) -> Vec<FieldError> {
     }
 }
 
-/// A domain of at least two segments, each of them a label; a dot may end it.
+/// Validates a domain of at least two segments, each a label, with an optional trailing dot.
 pub fn is_fully_qualified_domain_name(path: &Path<'_>, name: &str) -> Vec<FieldError> {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -266,7 +266,7 @@ pub fn is_fully_qualified_domain_name(path: &Path<'_>, name: &str) -> Vec<FieldE
         .collect()
 }
 
-/// A path below a domain: `acme.io/foo/bar`.
+/// Validates a path below a domain: `acme.io/foo/bar`.
 pub fn is_domain_prefixed_path(path: &Path<'_>, value: &str) -> Vec<FieldError> {
     if value.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -284,7 +284,7 @@ pub fn is_domain_prefixed_path(path: &Path<'_>, value: &str) -> Vec<FieldError> 
         .collect()
 }
 
-/// A label's key that has a domain: `acme.io/foo`.
+/// Validates a label key with a domain: `acme.io/foo`.
 pub fn is_domain_prefixed_key(path: &Path<'_>, key: &str) -> Vec<FieldError> {
     if key.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -317,8 +317,8 @@ fn dns1035_label(value: &[u8]) -> Problems {
     problems
 }
 
-/// The name that stands for a prefix: a dash at its end will have something after it. As in the
-/// reference, the byte before the dash goes with it.
+/// Name for the validation of a `generateName`: a trailing dash will be followed by a suffix. As in the reference, the
+/// byte before the dash is replaced too.
 fn masked(name: &str, prefix: bool) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     if prefix && bytes.len() > 1 && bytes.ends_with(b"-") {
@@ -328,7 +328,7 @@ fn masked(name: &str, prefix: bool) -> Vec<u8> {
     bytes
 }
 
-/// Names that would mean another directory, were they the names of files.
+/// Problem of a name that would refer to another directory as a file name.
 fn leaves_directory(value: &str) -> Option<String> {
     let problem = match value {
         "." => "must not be '.'",

@@ -1,16 +1,16 @@
-//! Dropping what a schema does not name.
+//! Pruning of fields that a schema does not name.
 
 use std::fmt::Write as _;
 
 use crate::schema::{Scalar, Schema, StructFlags, Type};
 use crate::value::{Map, Value};
 
-/// So many bytes of paths are kept; only a document made to cost memory has more.
+/// Limit on the bytes of returned paths; only a hostile document reaches it.
 const MAX_PATH_BYTES: usize = 1 << 20;
 
-/// Drops every field that the schema does not name, and tells their paths, sorted.
+/// Drops every field that the schema does not name; returns their paths, sorted.
 ///
-/// For trees that were read without their schema: what a patch made of a custom resource.
+/// For trees that were decoded without their schema, such as patched custom resources.
 ///
 /// ```
 /// use kevel_api::{builtin, prune, value::{Map, Value}};
@@ -34,7 +34,7 @@ struct Pruner {
 }
 
 impl Pruner {
-    /// Prunes a value; without a schema nothing but bare scalars is left of it.
+    /// Prunes a value; without a schema only scalars remain.
     fn value(&mut self, value: &mut Value, schema: Option<Schema<'_>>) {
         kevel_compute::charge(1);
         let Some(schema) = schema else { return self.nothing(value) };
@@ -77,7 +77,7 @@ impl Pruner {
         });
     }
 
-    /// What a schema that says nothing leaves of a value.
+    /// Prunes a value for which the schema specifies nothing.
     fn nothing(&mut self, value: &mut Value) {
         match value {
             Value::Map(map) => map.retain(|name, _| {

@@ -1,4 +1,4 @@
-//! Quoted text inside messages, as the reference's formatting verbs print it.
+//! Quoted text in messages, as Go's formatting verbs print it.
 
 use std::fmt::{self, Write};
 
@@ -17,7 +17,7 @@ pub fn quote(s: &str) -> String {
     out
 }
 
-/// The same, printed a piece at a time: who has seen enough does not wait for the rest.
+/// Prints a text as [`quote`] does, piece by piece, so that a bounded writer can stop early.
 ///
 /// ```
 /// use kevel_api::quote::Quoted;
@@ -63,8 +63,7 @@ fn push_escaped(out: &mut String, s: &str) {
     }
 }
 
-/// Quotes `s` as messages about times and durations do: every byte that is not printable ASCII
-/// as `\xNN`.
+/// Quotes `s` as in messages about times and durations: every byte that is not printable ASCII as `\xNN`.
 pub(crate) fn quote_ascii(s: &[u8]) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('"');
@@ -85,7 +84,7 @@ fn push_hex(out: &mut String, prefix: &str, value: u32, digits: u32) {
     out.extend(nibbles.filter_map(|nibble| char::from_digit(nibble, 16)));
 }
 
-/// Whether a character can be printed as it is, as Go's `unicode.IsPrint` has it.
+/// Whether a character is printed as it is (upstream: unicode.IsPrint).
 ///
 /// ```
 /// use kevel_api::quote::is_print;
@@ -95,8 +94,8 @@ pub fn is_print(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || is_printable(c)
 }
 
-/// The standard library knows which characters are printable, but tells only through its
-/// escaping. The letter in front keeps a combining mark from being escaped as a string's first.
+/// Whether the standard library considers a character printable, which shows only through its escaping. The letter in
+/// front keeps a combining mark from being escaped as the first of a string.
 fn is_printable(c: char) -> bool {
     let mut pair = [b'a', 0, 0, 0, 0];
     let len = c.encode_utf8(&mut pair[1..]).len() + 1;

@@ -1,8 +1,8 @@
-//! The objects that pods and volumes name.
+//! References of pods and volumes to other objects.
 
 use crate::value::Value;
 
-/// Where a volume of a pod names a secret: source, then the path to the name.
+/// Secret references in a pod's volume: source, and path to the name.
 const VOLUME_SECRETS: [(&str, &[&str]); 10] = [
     ("azureFile", &["secretName"]),
     ("cephfs", &["secretRef", "name"]),
@@ -16,8 +16,8 @@ const VOLUME_SECRETS: [(&str, &[&str]); 10] = [
     ("csi", &["nodePublishSecretRef", "name"]),
 ];
 
-/// Where a persistent volume names a secret that the kubelet needs, and whether the namespace is
-/// that of the claim where none is said.
+/// Secret references in a persistent volume that the kubelet needs, and whether the namespace defaults to that of the
+/// claim.
 const PERSISTENT_VOLUME_SECRETS: [(&str, &str, bool); 10] = [
     ("cephfs", "secretRef", true),
     ("cinder", "secretRef", false),
@@ -31,7 +31,7 @@ const PERSISTENT_VOLUME_SECRETS: [(&str, &str, bool); 10] = [
     ("csi", "nodeExpandSecretRef", false),
 ];
 
-/// The secrets that a pod names, some of them more than once.
+/// Names of the secrets that a pod refers to, possibly repeated.
 pub fn pod_secrets(pod: &Value) -> Vec<&str> {
     let pull = list(pod, &["spec", "imagePullSecrets"]).iter();
     let mut names: Vec<&str> = pull.map(|secret| secret.str_at(&["name"])).collect();
@@ -45,7 +45,7 @@ pub fn pod_secrets(pod: &Value) -> Vec<&str> {
     names
 }
 
-/// The config maps that a pod names, some of them more than once.
+/// Names of the config maps that a pod refers to, possibly repeated.
 pub fn pod_config_maps(pod: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = in_containers(pod, "configMapRef", "configMapKeyRef").collect();
     for volume in list(pod, &["spec", "volumes"]) {
@@ -56,7 +56,7 @@ pub fn pod_config_maps(pod: &Value) -> Vec<&str> {
     names
 }
 
-/// The volume claims that a pod names, and those that are made for its ephemeral volumes.
+/// Names of the volume claims that a pod refers to, with those of its ephemeral volumes.
 pub fn pod_volume_claims(pod: &Value) -> Vec<String> {
     let name = pod.str_at(&["metadata", "name"]);
     let claim = |volume: &Value| match volume.at(&["persistentVolumeClaim"]) {
@@ -67,7 +67,7 @@ pub fn pod_volume_claims(pod: &Value) -> Vec<String> {
     claims.filter(|claim| !claim.is_empty()).collect()
 }
 
-/// The resource claims of a pod, as far as they are made.
+/// Names of a pod's resource claims that exist already.
 pub fn pod_resource_claims(pod: &Value) -> Vec<&str> {
     let made = list(pod, &["status", "resourceClaimStatuses"]);
     let mut names = Vec::new();
@@ -85,7 +85,7 @@ pub fn pod_resource_claims(pod: &Value) -> Vec<&str> {
     names
 }
 
-/// The secrets that a kubelet needs to mount a persistent volume: namespace and name.
+/// Namespaces and names of the secrets that a kubelet needs to mount a persistent volume.
 pub fn persistent_volume_secrets(volume: &Value) -> Vec<(&str, &str)> {
     let claim_namespace = volume.str_at(&["spec", "claimRef", "namespace"]);
     let azure = volume.at(&["spec", "azureFile"]).map(|azure| {
@@ -106,7 +106,7 @@ pub fn persistent_volume_secrets(volume: &Value) -> Vec<(&str, &str)> {
     azure.into_iter().chain(others).filter(|(_, name)| !name.is_empty()).collect()
 }
 
-/// All containers of a pod, whatever their kind.
+/// Containers of a pod of all kinds.
 pub fn pod_containers(pod: &Value) -> impl Iterator<Item = &Value> {
     let kinds = ["initContainers", "containers", "ephemeralContainers"];
     kinds.into_iter().flat_map(|kind| list(pod, &["spec", kind]))

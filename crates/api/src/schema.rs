@@ -1,9 +1,9 @@
-//! What a type is, once, for everything that reads, checks, defaults, merges or writes objects.
+//! Schemas: types as data, for all code that decodes, validates, defaults, merges or encodes objects.
 //!
-//! A [`Table`] is an arena of types that refer to each other by index. The built-in kinds are one
-//! table, made at build time out of `api/` and placed in read-only memory: no pointers (so nothing
-//! to relocate), no parsing, no allocation at start. A custom kind's OpenAPI schema becomes a table
-//! of its own. A [`Schema`] is a copyable handle on one type of a table; all generic code takes it.
+//! A [`Table`] is an arena of types that refer to each other by index. The built-in kinds are one table, generated at
+//! build time from `api/` and placed in read-only memory: no pointers (so nothing to relocate), no parsing, no
+//! allocation at start. A custom resource's OpenAPI schema becomes a table of its own. A [`Schema`] is a copyable
+//! handle on one type of a table; all generic code takes it.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -22,8 +22,8 @@ mod internal;
 mod place;
 mod written;
 
-/// An index into [`Table::types`]. With [`BUILTIN`] set it is one into the built-in table instead,
-/// which is how a custom kind refers to `ObjectMeta`.
+/// Index into [`Table::types`]. With [`BUILTIN`] set it is an index into the built-in table, by which custom resources
+/// refer to `ObjectMeta`.
 pub type TypeId = u32;
 
 /// See [`TypeId`].
@@ -32,27 +32,27 @@ pub const BUILTIN: TypeId = 1 << 31;
 /// An arena of types.
 #[derive(Debug)]
 pub struct Table {
-    /// All types; a [`TypeId`] is an index.
+    /// All types, indexed by [`TypeId`].
     pub types: Cow<'static, [Type]>,
-    /// The fields of all structs, one struct after the other.
+    /// Fields of all structs, one struct after the other.
     pub fields: Cow<'static, [FieldEntry]>,
-    /// The protobuf members of all structs, one struct after the other.
+    /// Protobuf members of all structs, one struct after the other.
     pub members: Cow<'static, [Member]>,
-    /// The defaults that fields have.
+    /// Defaults of fields.
     pub defaults: Cow<'static, [DefaultEntry]>,
-    /// How fields are merged by strategic merge patches.
+    /// Strategic merge facts of fields.
     pub merges: Cow<'static, [MergeEntry]>,
     /// Lists of strings: enum values, list map keys.
     pub names: Cow<'static, [Str]>,
-    /// What a custom kind says about the elements of its lists and maps, sorted by their type.
+    /// Facts about elements of a custom resource's lists and maps, sorted by type.
     pub elements: Cow<'static, [ElementEntry]>,
     /// Declared types of embedded resources' metadata, sorted by the resources' types.
     pub metadata: Cow<'static, [MetadataEntry]>,
-    /// Defaults of a custom kind: see [`Constant::Value`].
+    /// Defaults of a custom resource: see [`Constant::Value`].
     pub values: Cow<'static, [Value]>,
-    /// The names of built-in fields, ready to be map keys.
+    /// Names of built-in fields, as map keys.
     pub keys: Cow<'static, [CompactString]>,
-    /// All strings. Built-in fields' names stand in it as JSON has them, `,"name":`.
+    /// All strings. Names of built-in fields stand in it as in JSON, `,"name":`.
     pub text: Cow<'static, str>,
 }
 
@@ -60,7 +60,7 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Str(pub u32, pub u16);
 
-/// A run of entries in one of a table's arrays.
+/// A range of entries in one of a table's arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub u32, pub u16);
 
@@ -76,68 +76,66 @@ impl Span {
 pub enum Type {
     /// An object with known fields.
     Struct(Struct),
-    /// `message`: its protobuf form is a message that holds the items as member 1 (`ExtraValue`).
+    /// A list. With `message`, its protobuf form is a message that holds the items as member 1 (`ExtraValue`).
     List {
-        /// What the list is of.
+        /// Type of the items.
         item: TypeId,
-        /// How it merges, and who owns what of it.
+        /// Merge and ownership of the list.
         list: List,
         /// Whether protobuf has a message around it.
         message: bool,
     },
     /// An object with any keys.
     Map {
-        /// What stands under each key.
+        /// Type of the values.
         value: TypeId,
         /// Whether it is owned as one value.
         atomic: bool,
     },
-    /// A leaf.
+    /// A scalar.
     Scalar(Scalar),
-    /// An object or something else, told apart by the JSON form: `JSONSchemaPropsOrBool` and its
-    /// like. In protobuf a message with one member for each.
+    /// An object or another value, distinguished by the JSON form, such as `JSONSchemaPropsOrBool`. In protobuf a
+    /// message with one member for each.
     Union {
-        /// What it is when it is an object.
+        /// Type if it is an object.
         object: Choice,
-        /// What it is when it is not.
+        /// Type if it is not.
         other: Choice,
     },
-    /// Anything at all, kept as a tree: `x-kubernetes-preserve-unknown-fields` without a type.
+    /// Any value, kept as a tree: `x-kubernetes-preserve-unknown-fields` without a type.
     Any,
 }
 
 /// One form of a union: its protobuf tag and its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Its tag in protobuf.
+    /// Protobuf tag.
     pub tag: u16,
-    /// What is there.
+    /// Type.
     pub ty: TypeId,
 }
 
 /// An object with named fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Struct {
-    /// `DeploymentSpec`; empty for a custom kind's inner objects.
+    /// Name, such as `DeploymentSpec`; empty for inner objects of a custom resource.
     pub name: Str,
-    /// The Go package's name, as Go's errors print it: `v1`.
+    /// Name of the Go package as Go's errors print it: `v1`.
     pub package: Str,
-    /// JSON fields (those of inlined structs among them), sorted by name. A built-in struct has
-    /// [`MAX_FIELDS`] at most.
+    /// JSON fields, with those of inlined structs, sorted by name. A built-in struct has [`MAX_FIELDS`] at most.
     pub fields: Span,
     /// Protobuf members, sorted by tag.
     pub members: Span,
-    /// What the internal form has, where that is not the fields in their order: see
-    /// [`StructSchema::internal_fields`].
+    /// Fields of the internal form, if they are not the fields in order: see [`StructSchema::internal_fields`].
     pub internal: Span,
-    /// What else there is to know.
+    /// Further facts.
     pub flags: StructFlags,
 }
 
-/// How many fields a built-in struct may have, so that a set of them is one number.
+/// Limit on the fields of a built-in struct, so that a set of them is one number.
 pub const MAX_FIELDS: usize = u64::BITS as usize;
 
-/// A set of facts about a struct.
+/// Set of facts about a struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StructFlags(pub u8);
 
@@ -146,13 +144,13 @@ impl StructFlags {
     pub const ATOMIC: u8 = 1;
     /// Fields that the schema does not name are kept.
     pub const PRESERVE_UNKNOWN: u8 = 2;
-    /// Holds an object with apiVersion, kind and metadata of its own.
+    /// It is an object with apiVersion, kind and metadata of its own.
     pub const EMBEDDED: u8 = 4;
-    /// It or something below it has a default.
+    /// A default is in it or below it.
     pub const DEFAULTS: u8 = 8;
-    /// There is no internal form of it: the reference has one struct for all versions.
+    /// It has no internal form: the reference has one struct for all versions.
     pub const EXTERNAL: u8 = 16;
-    /// It or something below it is a document inside the document ([`Scalar::Raw`]).
+    /// A raw document ([`Scalar::Raw`]) is in it or below it.
     pub const DOCUMENTS: u8 = 32;
 
     /// Whether a flag is set.
@@ -161,27 +159,27 @@ impl StructFlags {
     }
 }
 
-/// How a list merges and is owned.
+/// Merge and ownership of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// Owned and replaced as a whole.
     Atomic,
-    /// Each value at most once, and owned by itself.
+    /// Unique values, each owned by itself.
     Set,
-    /// Elements are told apart by these fields.
+    /// Elements are identified by these fields.
     Map(Span),
 }
 
-/// A leaf.
+/// Scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
-    /// A text.
+    /// String.
     String,
-    /// True or false.
+    /// Boolean.
     Bool,
-    /// A whole number of 32 bits.
+    /// 32-bit integer.
     Int32,
-    /// A whole number of 64 bits.
+    /// 64-bit integer.
     Int64,
     /// A floating point number.
     Double,
@@ -195,17 +193,17 @@ pub enum Scalar {
     Duration,
     /// An amount, such as `100m` or `1Gi`.
     Quantity,
-    /// A whole number or a text.
+    /// An integer or a string.
     IntOrString,
-    /// A document inside the document, kept as text: `runtime.RawExtension`.
+    /// An embedded document, kept as text: `runtime.RawExtension`.
     Raw,
-    /// The same, for `apiextensions.JSON` (`null` is a value).
+    /// An embedded document of the type `apiextensions.JSON` (`null` is a value).
     Json,
-    /// The same, for the field sets of `managedFields`.
+    /// An embedded document of the type `FieldsV1`, in `managedFields`.
     FieldsV1,
-    /// A custom kind's plain number or integer without a format.
+    /// A number or integer without a format in a custom resource.
     Number,
-    /// A whole number without a size, as custom resources have.
+    /// An integer without a size in a custom resource.
     Integer,
 }
 
@@ -226,20 +224,20 @@ impl Scalar {
     }
 }
 
-/// A JSON field, as tables hold it.
+/// Table entry of a JSON field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldEntry {
-    /// The first bytes of the name: see [`FieldName::head`].
+    /// First bytes of the name: see [`FieldName::head`].
     pub head: u64,
     /// The name in JSON.
     pub name: Str,
-    /// The Go type as Go's errors print it, where it is not what the type says.
+    /// Go type as Go's errors print it, if it does not follow from the type.
     pub go: Str,
-    /// What it holds.
+    /// Type.
     pub ty: TypeId,
     /// Position in the JSON that the reference writes.
     pub rank: u16,
-    /// What else there is to know.
+    /// Further facts.
     pub flags: FieldFlags,
     /// Defaults: index plus one, 0 for none.
     pub default: u16,
@@ -247,13 +245,13 @@ pub struct FieldEntry {
     pub merge: u16,
     /// Allowed values.
     pub values: Span,
-    /// Where in [`Table::keys`] its name is.
+    /// Index of the name in [`Table::keys`].
     pub key: u16,
-    /// The name in Go, where no rule gives it: index in [`Table::names`] plus one, 0 for none.
+    /// Go name, if it does not follow from the JSON name: index in [`Table::names`] plus one, 0 for none.
     pub go_name: u16,
 }
 
-/// A set of facts about a field.
+/// Set of facts about a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldFlags(pub u16);
 
@@ -262,20 +260,20 @@ impl FieldFlags {
     pub const POINTER: u16 = 1;
     /// Written even when empty (no `omitempty`).
     pub const ALWAYS: u16 = 2;
-    /// It must be there.
+    /// The field is required.
     pub const REQUIRED: u16 = 4;
-    /// It is on its way out.
+    /// The field is deprecated.
     pub const DEPRECATED: u16 = 8;
-    /// `null` is a value of it.
+    /// `null` is an allowed value.
     pub const NULLABLE: u16 = 16;
     /// A struct that is left out when zero (`omitzero`).
     pub const OMIT_ZERO: u16 = 32;
     /// `kind` and `apiVersion` of a top-level object: not part of its protobuf message.
     pub const TYPE_META: u16 = 64;
-    /// Its type has a default somewhere.
+    /// A default is below it.
     pub const DEFAULTS_BELOW: u16 = 256;
-    /// A built-in field that is written although the object does not have it: where the tag says
-    /// so, and all that is a struct in Go, as nothing of that kind is "empty" there.
+    /// A built-in field that is written although it is absent: where its tag says so, and if it is a struct in Go,
+    /// which is never "empty" there.
     pub const WRITTEN_EMPTY: u16 = 512;
     /// A pointer here, but not in the internal form.
     pub const DIRECT: u16 = 1024;
@@ -289,38 +287,38 @@ impl FieldFlags {
 /// A protobuf member of a struct.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// The tag in protobuf.
+    /// Protobuf tag.
     pub tag: u16,
-    /// What is under the tag.
+    /// Content of the member.
     pub role: Role,
 }
 
-/// What a protobuf member holds.
+/// Content of a protobuf member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The JSON field at this position of the struct's fields.
     Field(u16),
-    /// A struct whose JSON fields stand among this struct's own.
+    /// A struct whose JSON fields are inlined.
     Inline(TypeId),
 }
 
-/// What a missing field is filled with.
+/// Default of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultEntry {
-    /// What a missing field becomes.
+    /// Default value.
     pub value: Constant,
-    /// Only where a sibling field has this value.
+    /// Condition: a sibling field has this value.
     pub when: Option<(Str, Str)>,
 }
 
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constant {
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// A text.
+    /// String.
     Str(Str),
     /// `{}`
     EmptyMap,
@@ -336,23 +334,23 @@ pub enum Constant {
     Rule(Str),
 }
 
-/// What holds for each element of a list or map of a custom kind.
+/// Facts about the elements of a list or map of a custom resource.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementEntry {
     /// The list or map.
     pub of: TypeId,
-    /// Whether `null` is a value of the elements.
+    /// Whether elements may be `null`.
     pub nullable: bool,
-    /// What stands in for `null`: index plus one, 0 for none.
+    /// Default that replaces `null`: index plus one, 0 for none.
     pub default: u16,
 }
 
-/// Defaults that a custom kind declares inside of an embedded resource's metadata, whose type is a built-in one.
+/// Defaults that a custom resource declares inside of an embedded resource's metadata, whose type is built-in.
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataEntry {
     /// The embedded resource.
     pub of: TypeId,
-    /// The declared type of its metadata, by which that is defaulted.
+    /// Declared type of its metadata, by which the metadata is defaulted.
     pub ty: TypeId,
 }
 
@@ -363,7 +361,7 @@ pub struct MergeEntry {
     pub merge: bool,
     /// Whether keys that a patch does not name are dropped (`retainKeys`).
     pub retain_keys: bool,
-    /// The field by which elements of a list are told apart.
+    /// Merge key of a list.
     pub key: Str,
 }
 
@@ -389,7 +387,7 @@ impl PartialEq for Schema<'_> {
 static ANY: Type = Type::Any;
 
 impl<'t> Schema<'t> {
-    /// The type of an index in a table.
+    /// Type by its index in a table.
     pub const fn new(table: &'t Table, id: TypeId) -> Self {
         if id & BUILTIN != 0 {
             Schema { table: crate::builtin::table(), id: id & !BUILTIN }
@@ -398,12 +396,12 @@ impl<'t> Schema<'t> {
         }
     }
 
-    /// The index in the table.
+    /// Index in the table.
     pub fn id(self) -> TypeId {
         self.id
     }
 
-    /// The table that it is in.
+    /// Table of the type.
     pub fn table(self) -> &'t Table {
         self.table
     }
@@ -413,7 +411,7 @@ impl<'t> Schema<'t> {
         self.table.types.get(self.id as usize).unwrap_or(&ANY)
     }
 
-    /// Whether it is a type of a custom kind, made while the server runs.
+    /// Whether it is a type of a custom resource, built at run time.
     #[inline]
     pub fn is_custom(self) -> bool {
         matches!(self.table.text, Cow::Owned(_))
@@ -424,7 +422,7 @@ impl<'t> Schema<'t> {
         Schema::new(self.table, id)
     }
 
-    /// The struct it is, if it is one.
+    /// Struct, if the type is one.
     pub fn as_struct(self) -> Option<StructSchema<'t>> {
         match self.ty() {
             Type::Struct(entry) => Some(StructSchema { table: self.table, entry }),
@@ -442,12 +440,12 @@ impl<'t> Schema<'t> {
         if let Type::Map { value, .. } = self.ty() { Some(self.other(*value)) } else { None }
     }
 
-    /// Which leaf it is, if it is one.
+    /// Scalar, if the type is one.
     pub fn scalar(self) -> Option<Scalar> {
         if let Type::Scalar(scalar) = self.ty() { Some(*scalar) } else { None }
     }
 
-    /// The fields that tell a list's elements apart, where it is a list of that sort.
+    /// Key fields of a list's elements, if it is a list of type map.
     pub fn list_keys(self) -> Option<impl Iterator<Item = &'t str>> {
         match self.ty() {
             Type::List { list: List::Map(keys), .. } => Some(self.table.list(*keys)),
@@ -455,7 +453,7 @@ impl<'t> Schema<'t> {
         }
     }
 
-    /// The type by which a field of this struct is defaulted.
+    /// Type by which a field of this struct is defaulted.
     pub(crate) fn defaults_of(self, field: Field<'t>) -> Schema<'t> {
         let entries = &self.table.metadata;
         let declared = || entries.binary_search_by_key(&self.id, |entry| entry.of).ok();
@@ -485,12 +483,12 @@ impl<'t> StructSchema<'t> {
         self.table.str(self.entry.name)
     }
 
-    /// The protobuf package that it belongs to.
+    /// Name of the Go package as Go's errors print it.
     pub fn package(self) -> &'t str {
         self.table.str(self.entry.package)
     }
 
-    /// What else there is to know.
+    /// Further facts.
     pub fn flags(self) -> StructFlags {
         self.entry.flags
     }
@@ -500,7 +498,7 @@ impl<'t> StructSchema<'t> {
         self.entry.fields.of(&self.table.fields)
     }
 
-    /// Its fields, in the order of their names.
+    /// Fields, sorted by name.
     pub fn fields(self) -> impl ExactSizeIterator<Item = Field<'t>> {
         let table = self.table;
         self.entries().iter().map(move |entry| Field { table, entry })
@@ -521,7 +519,7 @@ impl<'t> StructSchema<'t> {
         }
     }
 
-    /// Where the field of this name is in [`StructSchema::entries`].
+    /// Position of the field of this name in [`StructSchema::entries`].
     pub fn position(self, name: &str) -> Option<usize> {
         let name = FieldName::new(name.as_bytes());
         let order = |entry: &FieldEntry| match name.is(self.table, entry) {
@@ -531,8 +529,7 @@ impl<'t> StructSchema<'t> {
         self.entries().binary_search_by(order).ok()
     }
 
-    /// Visits each field with its position and that of its entry among an object's, which are
-    /// sorted by key.
+    /// Visits each field with its position and that of its entry in an object, whose entries are sorted by key.
     #[inline]
     pub fn for_each_field(
         self,
@@ -552,7 +549,7 @@ impl<'t> StructSchema<'t> {
         self.entry.members.of(&self.table.members)
     }
 
-    /// Another type of the same table: the struct behind an inlined member.
+    /// Another type of the same table, such as the struct of an inlined member.
     pub fn other(self, id: TypeId) -> Schema<'t> {
         Schema::new(self.table, id)
     }
@@ -585,7 +582,7 @@ impl<'t> Field<'t> {
         CompactString::new(self.name())
     }
 
-    /// Whether a key stands before or after the name.
+    /// Order of a key relative to the name.
     #[inline]
     pub(crate) fn order(self, key: &str) -> Ordering {
         let key = FieldName::new(key.as_bytes());
@@ -595,7 +592,7 @@ impl<'t> Field<'t> {
         key.order(self.table, self.entry)
     }
 
-    /// The name as it stands in JSON after other fields, `,"name":`; only for built-in kinds.
+    /// Name as in JSON after other fields, `,"name":`; only for built-in kinds.
     #[inline]
     pub fn json_name(self) -> Option<&'t [u8]> {
         let Str(start, len) = self.entry.name;
@@ -604,22 +601,22 @@ impl<'t> Field<'t> {
         (text.starts_with(b",\"") && text.ends_with(b"\":")).then_some(text)
     }
 
-    /// What it holds.
+    /// Type of the field.
     pub fn schema(self) -> Schema<'t> {
         Schema::new(self.table, self.entry.ty)
     }
 
-    /// The Go type as Go's errors print it, where the type alone does not say.
+    /// Go type as Go's errors print it, if it does not follow from the type.
     pub fn go(self) -> Option<&'t str> {
         Some(self.table.str(self.entry.go)).filter(|go| !go.is_empty())
     }
 
-    /// Where it stands among the fields in JSON.
+    /// Position among the fields in JSON.
     pub fn rank(self) -> usize {
         self.entry.rank as usize
     }
 
-    /// What else there is to know.
+    /// Further facts.
     pub fn flags(self) -> FieldFlags {
         self.entry.flags
     }
@@ -629,38 +626,38 @@ impl<'t> Field<'t> {
         self.entry.flags.has(FieldFlags::POINTER)
     }
 
-    /// Whether it is written even when it is empty.
+    /// Whether the field is written even if it is empty.
     pub fn always(self) -> bool {
         self.entry.flags.has(FieldFlags::ALWAYS)
     }
 
-    /// A struct that is left out when zero.
+    /// Whether a struct is omitted if it is zero.
     pub fn omit_zero(self) -> bool {
         self.entry.flags.has(FieldFlags::OMIT_ZERO)
     }
 
-    /// Whether it must be there.
+    /// Whether the field is required.
     pub fn required(self) -> bool {
         self.entry.flags.has(FieldFlags::REQUIRED)
     }
 
-    /// What it becomes when it is missing, if that is something.
+    /// Default, if there is one.
     pub fn default(self) -> Option<&'t DefaultEntry> {
         self.table.defaults.get((self.entry.default as usize).checked_sub(1)?)
     }
 
-    /// How it is merged, if strategic merge patches are told.
+    /// Strategic merge facts, if there are any.
     pub fn merge(self) -> Option<&'t MergeEntry> {
         self.table.merges.get((self.entry.merge as usize).checked_sub(1)?)
     }
 
-    /// The values it may have; none where any will do.
+    /// Allowed values; none if any is allowed.
     pub fn values(self) -> impl ExactSizeIterator<Item = &'t str> {
         self.table.list(self.entry.values)
     }
 }
 
-/// The type of what lies so many lists and maps down in a Go type: `*[]v1.Foo` is one of `v1.Foo`.
+/// Element type `down` lists and maps deep in a Go type: `*[]v1.Foo` at 1 is `v1.Foo`.
 pub fn go_element_type(go: &str, down: usize) -> Option<&str> {
     let go = go.trim_start_matches('*');
     match down {
@@ -676,12 +673,12 @@ pub fn go_element_type(go: &str, down: usize) -> Option<&str> {
 }
 
 impl Table {
-    /// A text of the table.
+    /// A string of the table.
     pub fn str(&self, s: Str) -> &str {
         str_in(&self.text, s)
     }
 
-    /// Texts of the table.
+    /// Strings of the table.
     pub fn list(&self, span: Span) -> impl ExactSizeIterator<Item = &str> {
         span.of(&self.names).iter().map(|s| self.str(*s))
     }

@@ -1,4 +1,4 @@
-//! `Status`: the answer to a request that has no object to answer with, above all to one that failed.
+//! `Status` (metav1): the response to a request without an object, above all to a failed one.
 
 mod error;
 mod storage;
@@ -9,21 +9,21 @@ pub use storage::{StorageError, StorageErrorCode};
 use crate::json_string::write_json_string;
 use std::borrow::Cow;
 
-/// Text that is mostly known when the program is built.
+/// Text that is mostly static.
 pub type Text = Cow<'static, str>;
 
 /// A `metav1.Status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The metadata of a list, which a status has for historical reasons.
+    /// List metadata, which a status has for historical reasons.
     pub metadata: ListMeta,
     /// [`SUCCESS`] or [`FAILURE`].
     pub status: Text,
-    /// What happened, for people.
+    /// Message for humans.
     pub message: Text,
-    /// Why, for programs: one of [`reason`], or another server's word.
+    /// Reason for programs: one of [`reason`], or that of another server.
     pub reason: Text,
-    /// What the reason is about.
+    /// Details of the reason.
     pub details: Option<Box<StatusDetails>>,
     /// The HTTP status code, 0 for none.
     pub code: u16,
@@ -32,15 +32,15 @@ pub struct Status {
 /// The `metadata` of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListMeta {
-    /// The revision that the list shows.
+    /// Resource version of the list.
     pub resource_version: Text,
-    /// The token to read on with.
+    /// Continue token of the next page.
     pub continue_token: Text,
-    /// How many items are left after this part of the list.
+    /// Number of items after this page.
     pub remaining_item_count: Option<i64>,
 }
 
-/// What a status is about.
+/// Details of a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusDetails {
     /// The object's name.
@@ -51,18 +51,18 @@ pub struct StatusDetails {
     pub kind: Text,
     /// The object's UID.
     pub uid: Text,
-    /// The single causes of a failure.
+    /// Causes of a failure.
     pub causes: Vec<StatusCause>,
-    /// After how many seconds to try again, 0 for no advice.
+    /// Seconds after which to retry; 0 for none.
     pub retry_after_seconds: i32,
 }
 
 /// One cause of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCause {
-    /// Why, for programs.
+    /// Reason for programs.
     pub reason: Text,
-    /// What happened, for people.
+    /// Message for humans.
     pub message: Text,
     /// The path to the field that caused it.
     pub field: Text,
@@ -73,7 +73,7 @@ pub const SUCCESS: &str = "Success";
 /// The value of [`Status::status`] for a request that failed.
 pub const FAILURE: &str = "Failure";
 
-/// The reasons that this server gives in [`Status::reason`].
+/// Values of [`Status::reason`] that this server uses.
 pub mod reason {
     #![allow(missing_docs)]
     pub const UNKNOWN: &str = "";
@@ -98,7 +98,7 @@ pub mod reason {
     pub const SERVICE_UNAVAILABLE: &str = "ServiceUnavailable";
 }
 
-/// The reasons of causes that are not those of a [`crate::field_error::FieldErrorKind`].
+/// Reasons of causes other than those of [`crate::field_error::FieldErrorKind`].
 pub mod cause {
     #![allow(missing_docs)]
     pub const UNEXPECTED_SERVER_RESPONSE: &str = "UnexpectedServerResponse";
@@ -107,8 +107,7 @@ pub mod cause {
 }
 
 impl Status {
-    /// Appends the status as JSON, byte for byte as the reference writes it (which adds a newline
-    /// when it answers a request).
+    /// Appends the status as JSON, byte for byte as the reference writes it (which adds a newline in responses).
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"kind":"Status","apiVersion":"v1","metadata":"#);
         self.metadata.write_json(out);
@@ -175,8 +174,7 @@ impl StatusCause {
     }
 }
 
-/// Writes an object whose members each begin with a comma, of which the first gives way to the
-/// brace.
+/// Writes an object whose members each begin with a comma; the first comma becomes the brace.
 fn write_object(out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     members(out);

@@ -1,4 +1,4 @@
-//! Points in time as the API writes them: `2006-01-02T15:04:05Z`.
+//! Times as the API writes them: `2006-01-02T15:04:05Z`.
 
 mod nano;
 mod parse;
@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 
 use kevel_clock::Clock;
 
-/// A `metav1.Time`: a point in time to the second. Fractions are read and dropped.
+/// `metav1.Time`: a time to the second. Fractions are parsed and dropped.
 ///
 /// ```
 /// use kevel_api::time::Time;
@@ -25,23 +25,23 @@ pub struct Time {
     pub seconds: i64,
 }
 
-/// A `metav1.MicroTime`: a point in time to the microsecond, always written with six decimals.
+/// `metav1.MicroTime`: a time to the microsecond, always written with six decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MicroTime {
     /// Seconds since the Unix epoch.
     pub seconds: i64,
-    /// Nanoseconds after that second; what is finer than a microsecond is not written.
+    /// Nanoseconds after that second; only microseconds are written.
     pub nanos: u32,
 }
 
-/// The second at which year 1 begins: the reference's zero time, which JSON writes as `null`.
+/// First second of year 1: the reference's zero time, which JSON writes as `null`.
 const ZERO_SECONDS: i64 = -62_135_596_800;
 
 impl Time {
     /// The zero time, which stands for none.
     pub const ZERO: Time = Time { seconds: ZERO_SECONDS };
 
-    /// The current time of a server.
+    /// Current time of the server's clock.
     pub fn now(clock: &Clock) -> Self {
         Time { seconds: since_epoch(clock).0 }
     }
@@ -62,13 +62,13 @@ impl MicroTime {
     /// The zero time, which stands for none.
     pub const ZERO: MicroTime = MicroTime { seconds: ZERO_SECONDS, nanos: 0 };
 
-    /// The current time of a server.
+    /// Current time of the server's clock.
     pub fn now(clock: &Clock) -> Self {
         let (seconds, nanos) = since_epoch(clock);
         MicroTime { seconds, nanos: nanos - nanos % 1000 }
     }
 
-    /// So many seconds later.
+    /// Time that many seconds later.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Self {
         MicroTime { seconds: self.seconds.saturating_add(seconds), nanos: self.nanos }
@@ -141,7 +141,7 @@ fn write_seconds(f: &mut fmt::Formatter<'_>, seconds: i64) -> fmt::Result {
 fn since_epoch(clock: &Clock) -> (i64, u32) {
     match clock.now().duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
-        // A clock before 1970 is a clock that was never set.
+        // A clock before 1970 was never set.
         Err(_) => (0, 0),
     }
 }
@@ -151,8 +151,8 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// The date a number of days after 1970-01-01, in the proleptic Gregorian calendar. Years are
-/// counted from March, so that the leap day comes last.
+/// Date a number of days after 1970-01-01, in the proleptic Gregorian calendar. Years are counted from March, so that
+/// the leap day comes last.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let (era, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));

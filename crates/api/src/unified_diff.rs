@@ -1,19 +1,19 @@
-//! How two texts differ, line by line, as difflib says it (Python's, and Go's after it).
+//! Unified diff of two texts, as difflib makes it (Python's, and Go's port).
 //!
-//! The longest run of lines that both have is found first, then the longest on either side of it, and
-//! so on. Lines that come again and again do not begin a run.
+//! The longest run of common lines is found first, then the longest on either side of it, and so on. Very frequent
+//! lines do not begin a run.
 
 use std::collections::HashMap;
 
-/// So many lines around a change are told.
+/// Number of context lines around a change.
 const CONTEXT: usize = 3;
-/// Texts from this length on have lines that are too frequent to begin a run.
+/// Number of lines from which on a text's frequent lines do not begin a run.
 const LONG: usize = 200;
-/// So many pairs of lines are looked at. A change of a Pod needs some thousands; what needs more than
-/// this takes a tenth of a second, and the difference is not told.
+/// Limit on compared pairs of lines. A change of a Pod needs some thousands; more than this takes a tenth of a second,
+/// and no diff is returned.
 const MAX_PAIRS: usize = 10_000_000;
 
-/// The difference in unified form; empty if there is none, or none that is found in reasonable time.
+/// Unified diff; empty if the texts are equal, or if it takes too long.
 ///
 /// ```
 /// use kevel_api::unified_diff::unified_diff;
@@ -30,10 +30,10 @@ pub fn unified_diff(old: &str, new: &str) -> String {
     out
 }
 
-/// Lines that both texts have: where in the old one, where in the new one, how many.
+/// Run of common lines: start in the old text, start in the new one, length.
 type Run = (usize, usize, usize);
 
-/// What becomes of some lines: where they begin and end in the old text, and in the new one.
+/// Change of lines: start and end in the old text, and in the new one.
 #[derive(Clone, Copy)]
 struct Change {
     equal: bool,
@@ -41,7 +41,7 @@ struct Change {
     new: (usize, usize),
 }
 
-/// All runs, in order, the last one empty at the end of both texts.
+/// All runs, in order; the last one is empty, at the end of both texts.
 fn common_runs(old: &[&str], new: &[&str]) -> Option<Vec<Run>> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, line) in new.iter().enumerate() {
@@ -78,16 +78,16 @@ fn common_runs(old: &[&str], new: &[&str]) -> Option<Vec<Run>> {
 struct Search<'t> {
     old: &'t [&'t str],
     new: &'t [&'t str],
-    /// Where in the new text a line stands that is not too frequent.
+    /// Positions of each line in the new text, without too frequent lines.
     places: HashMap<&'t str, Vec<usize>>,
     pairs: usize,
 }
 
 impl Search<'_> {
-    /// The longest run in parts of both texts, the first of several.
+    /// Longest run in parts of both texts, the first of several.
     fn longest(&mut self, a: (usize, usize), b: (usize, usize)) -> Option<Run> {
         let (mut i, mut j, mut length) = (a.0, b.0, 0);
-        // How long the run is that ends at a line of the new text and the line before this one.
+        // Length of the run that ends at a line of the new text and at the previous line of the old one.
         let mut ending: Vec<(usize, usize)> = Vec::new();
         for at in a.0..a.1 {
             let all = self.places.get(self.old[at]).map_or(&[][..], Vec::as_slice);
@@ -120,7 +120,7 @@ impl Search<'_> {
     }
 }
 
-/// What stands between runs has changed.
+/// Changes between the runs.
 fn changes(runs: &[Run]) -> Vec<Change> {
     let (mut changes, mut i, mut j) = (Vec::new(), 0, 0);
     for (a, b, length) in runs {
@@ -135,7 +135,7 @@ fn changes(runs: &[Run]) -> Vec<Change> {
     changes
 }
 
-/// Changes that are close to each other, with some lines around them.
+/// Groups of adjacent changes, with context lines.
 fn groups(mut changes: Vec<Change>) -> Vec<Vec<Change>> {
     if let Some(first) = changes.first_mut().filter(|change| change.equal) {
         first.old.0 = first.old.0.max(first.old.1.saturating_sub(CONTEXT));
@@ -183,7 +183,7 @@ fn write_group(group: &[Change], old: &[&str], new: &[&str], out: &mut String) {
     }
 }
 
-/// `3,7`: from the third line on, seven of them.
+/// Range of lines: `3,7` is seven lines from the third on.
 fn range((start, end): (usize, usize)) -> String {
     match end - start {
         0 => format!("{start},0"),

@@ -1,31 +1,31 @@
-//! URLs, as Go reads them.
+//! URLs, parsed as in Go.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::quote::quote;
 
-/// A URL in parts.
+/// Parsed URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
     opaque: String,
     user: Option<String>,
-    /// Unescaped, with the port.
+    /// Host with port, unescaped.
     host: String,
-    /// Escaped.
+    /// Path, escaped.
     path: String,
     query: Option<String>,
     fragment: String,
 }
 
 impl Url {
-    /// What a request asks for: an absolute URI or an absolute path.
+    /// Parses a request URI: an absolute URI or an absolute path.
     pub fn parse_request(text: &str) -> Result<Url, String> {
         parse(text, true).map_err(|error| format!("parse {}: {error}", quote(text)))
     }
 
-    /// Any URL; what is wrong with it in Go's words.
+    /// Parses any URL; errors are worded as in Go.
     pub fn parse(text: &str) -> Result<Url, String> {
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url =
@@ -34,37 +34,37 @@ impl Url {
         Ok(url)
     }
 
-    /// The scheme in lower case, empty where there is none.
+    /// Scheme in lower case; empty if there is none.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// The host with the port, empty where there is none.
+    /// Host with port; empty if there is none.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// User information, as it stands in the URL.
+    /// User information, as in the URL.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// What follows the question mark.
+    /// Text after the question mark.
     pub fn query(&self) -> &str {
         self.query.as_deref().unwrap_or_default()
     }
 
-    /// What follows the hash.
+    /// Text after the hash.
     pub fn fragment(&self) -> &str {
         &self.fragment
     }
 
-    /// The path, escaped.
+    /// Path, escaped.
     pub fn escaped_path(&self) -> &str {
         &self.path
     }
 
-    /// The host without the port.
+    /// Host without port.
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[').and_then(|host| host.split_once(']')) {
             Some((address, _)) => address,
@@ -72,7 +72,7 @@ impl Url {
         }
     }
 
-    /// The port, empty where there is none.
+    /// Port; empty if there is none.
     pub fn port(&self) -> &str {
         let after = match self.host.rsplit_once(']') {
             Some((_, after)) => after,
@@ -81,7 +81,7 @@ impl Url {
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
-    /// What the query says, by key; what makes no sense is left out.
+    /// Query parameters by key; invalid ones are left out.
     pub fn query_values(&self) -> BTreeMap<String, Vec<String>> {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in self.query.as_deref().unwrap_or_default().split('&') {
@@ -213,7 +213,7 @@ fn parse_host(host: &str) -> Result<String, String> {
     unescape(host, |byte| byte >= 0x80 || host.starts_with('['))
 }
 
-/// Resolves `%xx`, as far as the byte it stands for may be escaped.
+/// Resolves `%xx`, if the resulting byte may be escaped.
 fn unescape(text: &str, allowed: impl Fn(u8) -> bool) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,7 +1,7 @@
-//! The tree that every codec reads and writes: JSON's data model, with integers kept exact.
+//! Tree of every codec: JSON's data model, with exact integers.
 //!
-//! Values are short-lived (the cache holds wire bytes), so the tree is made to be built and walked
-//! quickly: 24 bytes a value, short strings inline, maps as sorted vectors.
+//! Values are short-lived (the cache holds wire bytes), so the tree is optimized for building and walking: 24 bytes a
+//! value, short strings inline, maps as sorted vectors.
 
 use std::cmp::Ordering;
 
@@ -12,28 +12,28 @@ use crate::schema::Field;
 
 /// A JSON value.
 ///
-/// In a value of a built-in type an absent field is Go's zero value, and a present scalar is never
-/// zero unless its field is a pointer: the decoders drop `null` and such zeros, the encoders write
-/// them back where the reference does. Custom resources keep what they were given.
+/// In a value of a built-in type an absent field is Go's zero value, and a present scalar is never zero unless its
+/// field is a pointer: the decoders drop `null` and such zeros, the encoders write them where the reference does.
+/// Custom resources keep the values that they were given.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
-    /// Nothing, said aloud.
+    /// Explicit `null`.
     #[default]
     Null,
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// A number that is not whole, or too large.
+    /// Number that is not an integer, or too large for one.
     Float(f64),
-    /// A text.
+    /// String.
     String(CompactString),
-    /// Values in order.
+    /// List.
     List(ThinVec<Value>),
-    /// Values by name.
+    /// Object.
     Map(Map),
-    /// A document kept as the text it came in: `runtime.RawExtension`, and without white space `FieldsV1`
-    /// and `apiextensions.JSON`. Its numbers and key order are not ours to change.
+    /// Document kept as text: `runtime.RawExtension`, and without white space `FieldsV1` and `apiextensions.JSON`. Its
+    /// numbers and key order must not change.
     Raw(Box<str>),
 }
 
@@ -52,49 +52,49 @@ impl Clone for Value {
     }
 }
 
-/// The same, charged for: an item of many that are copied or compared.
+/// Charges for an item of many that are copied or compared.
 fn charged<T>(item: &T) -> &T {
     kevel_compute::charge(1);
     item
 }
 
 impl Value {
-    /// The value if it is true or false.
+    /// Boolean value, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
 
-    /// The value if it is a whole number.
+    /// Integer value, if it is one.
     pub fn as_int(&self) -> Option<i64> {
         if let Value::Int(i) = self { Some(*i) } else { None }
     }
 
-    /// The value if it is a text.
+    /// String value, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self { Some(s) } else { None }
     }
 
-    /// The values if it is a list.
+    /// Items, if it is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         if let Value::List(l) = self { Some(l) } else { None }
     }
 
-    /// The list itself, to be changed.
+    /// Mutable list, if it is one.
     pub fn as_list_mut(&mut self) -> Option<&mut ThinVec<Value>> {
         if let Value::List(l) = self { Some(l) } else { None }
     }
 
-    /// The map if it is one.
+    /// Map, if it is one.
     pub fn as_map(&self) -> Option<&Map> {
         if let Value::Map(m) = self { Some(m) } else { None }
     }
 
-    /// The map itself, to be changed.
+    /// Mutable map, if it is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Value::Map(m) = self { Some(m) } else { None }
     }
 
-    /// Whether it is null.
+    /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
@@ -112,22 +112,22 @@ impl Value {
         path.iter().try_fold(self, |value, key| value.as_map()?.get(key))
     }
 
-    /// Like [`Value::at`], to change it.
+    /// Mutable value at a path of map keys.
     pub fn at_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
         path.iter().try_fold(self, |value, key| value.as_map_mut()?.get_mut(key))
     }
 
-    /// The string at a path of map keys, empty where there is none.
+    /// String at a path of map keys; empty if there is none.
     pub fn str_at(&self, path: &[&str]) -> &str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The items of the list at a path of map keys, none where there is no list.
+    /// Items of the list at a path of map keys; none if there is no list.
     pub fn list_at(&self, path: &[&str]) -> &[Value] {
         self.at(path).and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// The map at a path of map keys, made if there is none.
+    /// Map at a path of map keys, made if there is none.
     ///
     /// ```
     /// use kevel_api::value::{Map, Value};
@@ -148,7 +148,7 @@ impl Value {
         self.make_map(&[]).entry_or_insert_with(key, || Value::Map(Map::new())).make_map(path)
     }
 
-    /// The list in a field of the map at a path of map keys, both made if there are none.
+    /// List in a field of the map at a path of map keys, both made if there are none.
     pub fn make_list(&mut self, path: &[&str], field: &str) -> &mut ThinVec<Value> {
         let map = self.make_map(path);
         let list = map.entry_or_insert_with(field, || Value::List(ThinVec::new()));
@@ -161,7 +161,7 @@ impl Value {
         }
     }
 
-    /// What Go's encoder calls empty: `false`, 0, "", no elements, nothing.
+    /// Whether Go's encoder considers the value empty: `false`, 0, "", no elements, nil.
     pub fn is_empty(&self) -> bool {
         match self {
             Value::Null => true,
@@ -200,7 +200,7 @@ impl From<Map> for Value {
     }
 }
 
-/// Whether two values of a built-in type mean the same: no list or map is as good as an empty one.
+/// Whether two values of a built-in type are equivalent: an absent list or map equals an empty one.
 pub fn equivalent(a: Option<&Value>, b: Option<&Value>) -> bool {
     let nothing = |value: &Value| match value {
         Value::Null => true,
@@ -253,12 +253,12 @@ impl PartialEq for Map {
 }
 
 impl Map {
-    /// An empty map.
+    /// Makes an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes entries in any order; of equal keys the last one wins.
+    /// Makes a map of entries in any order; of equal keys the last one wins.
     pub fn from_entries(mut entries: ThinVec<(CompactString, Value)>) -> Self {
         if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -274,29 +274,29 @@ impl Map {
         Map(entries)
     }
 
-    /// Puts entries in, in any order, in the place of those that have their keys. Many at once: each
-    /// by itself would move those behind it.
+    /// Inserts entries in any order, replacing those with equal keys. Inserting many at once moves the existing entries
+    /// only once.
     pub fn extend(&mut self, entries: impl IntoIterator<Item = (CompactString, Value)>) {
         let mut all = std::mem::take(&mut self.0);
         all.extend(entries);
         *self = Map::from_entries(all);
     }
 
-    /// Takes entries whose keys are sorted and differ, which is not checked in release builds.
+    /// Makes a map of entries with sorted, distinct keys, which is not checked in release builds.
     pub fn from_sorted(entries: ThinVec<(CompactString, Value)>) -> Self {
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0));
         Map(entries)
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        // Appending in order is what decoders and encoders do.
+        // Decoders and encoders append in order.
         match self.0.last() {
             Some(last) if order(&last.0, key).is_lt() => Err(self.0.len()),
             _ => self.0.binary_search_by(|(k, _)| order(k, key)),
         }
     }
 
-    /// Where a key is. A few are looked through faster than they are searched.
+    /// Position of a key. Linear search is faster for few entries.
     fn position(&self, key: &str) -> Option<usize> {
         const FEW: usize = 16;
         if self.0.len() > FEW {
@@ -305,22 +305,22 @@ impl Map {
         self.0.iter().position(|(k, _)| k == key)
     }
 
-    /// What stands under a key.
+    /// Value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.position(key).map(|i| &self.0[i].1)
     }
 
-    /// The same, to be changed.
+    /// Mutable value of a key.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|i| &mut self.0[i].1)
     }
 
-    /// Whether something stands under a key.
+    /// Whether the map has a key.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
 
-    /// Puts a value in and hands back the one it replaces.
+    /// Inserts a value and returns the one that it replaces.
     pub fn insert(&mut self, key: impl Into<CompactString>, value: Value) -> Option<Value> {
         let key = key.into();
         match self.find(&key) {
@@ -332,7 +332,7 @@ impl Map {
         }
     }
 
-    /// The value under a key, made by `make` if there is none.
+    /// Value of a key, made by `make` if it is absent.
     pub fn entry_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Value) -> &mut Value {
         let i = match self.find(key) {
             Ok(i) => i,
@@ -344,7 +344,7 @@ impl Map {
         &mut self.0[i].1
     }
 
-    /// Where a field is, or would stand: at `from` or after it.
+    /// Position of a field, or where it belongs, at `from` or after it.
     pub(crate) fn seek(&self, from: usize, field: Field<'_>) -> Result<usize, usize> {
         let mut index = from;
         while let Some((known, _)) = self.0.get(index) {
@@ -361,53 +361,53 @@ impl Map {
         self.0.get_mut(index).map(|(_, value)| value)
     }
 
-    /// Puts a value in at the place that [`Map::seek`] told.
+    /// Inserts a value at a position from [`Map::seek`].
     pub(crate) fn insert_at(&mut self, index: usize, key: CompactString, value: Value) {
         self.0.insert(index, (key, value));
     }
 
-    /// Takes out what stands under a key.
+    /// Removes a key and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.position(key).map(|i| self.0.remove(i).1)
     }
 
-    /// Drops the entries that are not to be kept.
+    /// Keeps only the entries for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         self.0.retain_mut(|(k, v)| keep(k, v));
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries, sorted by key.
+    /// Entries, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + Clone {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// The same, to be changed.
+    /// Mutable entries, sorted by key.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
         self.0.iter_mut().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// The entries, sorted by key.
+    /// Entries, sorted by key.
     pub fn entries(&self) -> &[(CompactString, Value)] {
         &self.0
     }
 
-    /// The entries themselves, sorted by key.
+    /// Owned entries, sorted by key.
     pub fn into_entries(self) -> ThinVec<(CompactString, Value)> {
         self.0
     }
 }
 
-/// The order of two keys. Most differ in their first byte, which needs no call to find out.
+/// Order of two keys. Most differ in their first byte, which needs no call to compare.
 fn order(a: &str, b: &str) -> Ordering {
     match (a.as_bytes().first(), b.as_bytes().first()) {
         (Some(x), Some(y)) if x != y => x.cmp(y),

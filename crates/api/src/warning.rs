@@ -1,12 +1,12 @@
-//! Warnings: what a client should know besides the answer, as much of it as headers have room for.
+//! Warnings in responses, limited to the room in headers.
 
-/// How many characters all warnings of an answer may have before they are cut.
+/// Limit on the characters of all warnings of a response, beyond which each is cut.
 pub const MAX_TOTAL: usize = 4 * 1024;
-/// What each is cut to then.
+/// Limit on the characters of each warning then.
 pub const MAX_EACH: usize = 256;
 
-/// The warnings of one answer. Those that will not be said are not kept, and where it can be helped
-/// not even made: an object of 3 MiB may deserve a million.
+/// Warnings of one response. Warnings that will not be sent are not kept and, if possible, not made: an object of 3 MiB
+/// may cause a million.
 ///
 /// ```
 /// use kevel_api::warning::WarningList;
@@ -18,14 +18,14 @@ pub const MAX_EACH: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub struct WarningList {
     said: Vec<String>,
-    /// How many characters they have.
+    /// Number of characters.
     total: usize,
-    /// How many they have when each is cut.
+    /// Number of characters if each warning is cut.
     cut: usize,
 }
 
 impl WarningList {
-    /// Adds a warning, unless it was said before or cannot be said in a header.
+    /// Adds a warning, unless it is a duplicate or cannot be sent in a header.
     pub fn add(&mut self, warning: impl Into<String>) {
         self.add_with(|| warning.into());
     }
@@ -45,12 +45,12 @@ impl WarningList {
         }
     }
 
-    /// Whether nothing that is added will be said.
+    /// Whether no further warning will be sent.
     pub fn is_full(&self) -> bool {
         self.total > MAX_TOTAL && self.cut >= MAX_TOTAL
     }
 
-    /// The warnings as they are said: all of them, or the first ones, cut.
+    /// Warnings to send: all of them, or the first ones, cut.
     pub fn into_said(self) -> Vec<String> {
         if self.total <= MAX_TOTAL {
             return self.said;
@@ -70,7 +70,7 @@ impl WarningList {
 }
 
 impl<S: Into<String>> Extend<S> for WarningList {
-    /// Stops asking when there is no more room.
+    /// Stops when there is no more room.
     fn extend<I: IntoIterator<Item = S>>(&mut self, warnings: I) {
         for warning in warnings {
             self.add(warning);

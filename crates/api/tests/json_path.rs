@@ -1,4 +1,4 @@
-//! Paths and what they find.
+//! Tests of JSONPath expressions.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn paths_find_what_they_say() {
         (".status.conditions[?(@.type!='Ready')].status", r#"["False"]"#),
         (".status.conditions[?(@.n)].type", r#"["Ready"]"#),
         (".status.conditions[?(@.n>=1)].type", r#"["Ready"]"#),
-        // Nonsense for this object.
+        // Paths that do not apply to this object.
         (".spec.list[7]", "-"),
         (".spec.n[0]", "-"),
         ("spec.n", "-"),

@@ -1,4 +1,4 @@
-//! Workloads: annotations that stand for fields of older versions, and fields that were no pointers.
+//! Conversion of workloads: annotations for fields of older versions, and fields that were not pointers.
 
 use super::{ReadJson, annotations, made_in, pod};
 use crate::value::{Map, Value};
@@ -45,7 +45,7 @@ pub(super) fn stateful_set(set: &mut Map, json: ReadJson<'_>) -> Result<(), Stri
     pod::template_in_spec(set, json)
 }
 
-/// Writes out the zeros of a struct in `spec`.
+/// Sets the missing integer fields of a struct in `spec` to zero.
 fn zeros(object: &mut Map, path: &[&str], fields: &[&str]) {
     let found = object.get_mut("spec").and_then(|spec| spec.at_mut(path));
     if let Some(Value::Map(map)) = found {
@@ -55,7 +55,7 @@ fn zeros(object: &mut Map, path: &[&str], fields: &[&str]) {
     }
 }
 
-/// Reads a number as Go does, and says what is wrong in its words.
+/// Parses an integer as Go does, with Go's error messages.
 fn integer(text: &str) -> Result<i64, String> {
     text.parse().map_err(|error: std::num::ParseIntError| {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};

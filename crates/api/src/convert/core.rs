@@ -1,12 +1,12 @@
-//! Kinds in which two fields say one thing.
+//! Conversion of core kinds, above all of pairs of fields with the same meaning.
 
 use super::{ReadJson, pod};
 use crate::value::{Map, Value};
 
-/// A selector that no budget may combine with others.
+/// Label of a selector that must not be combined with others.
 const BUDGET_LABEL: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
-/// `podCIDR` is the first of `podCIDRs`, and holds if they differ.
+/// Sets `podCIDR` and the first of `podCIDRs` to the same value; `podCIDR` wins.
 pub(super) fn node(node: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     if let Some(Value::Map(spec)) = node.get_mut("spec") {
         pod::first_of(spec, "podCIDR", "podCIDRs", &[]);
@@ -14,7 +14,7 @@ pub(super) fn node(node: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What is given as plain text becomes data.
+/// Moves `stringData` of a Secret into `data`.
 pub(super) fn secret(secret: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     let Some(Value::Map(texts)) = secret.remove("stringData") else { return Ok(()) };
     if !texts.is_empty()
@@ -42,7 +42,7 @@ pub(super) fn pod_disruption_budget(budget: &mut Map, _: ReadJson<'_>) -> Result
     Ok(())
 }
 
-/// A webhook of which nothing is said is none.
+/// Drops an empty conversion webhook.
 pub(super) fn custom_resource_definition(
     definition: &mut Map,
     _: ReadJson<'_>,

@@ -1,9 +1,10 @@
-//! Dynamic resource allocation: v1beta1 has in one place what later versions have in two.
+//! Conversion of dynamic resource allocation: v1beta1 has requests and devices in another structure than later
+//! versions.
 
 use super::ReadJson;
 use crate::value::{Map, Value};
 
-/// What a v1beta1 request says itself, and later ones say in `exactly`.
+/// Fields of a v1beta1 request that later versions have in `exactly`.
 const EXACTLY: [&str; 7] = [
     "adminAccess",
     "allocationMode",
@@ -34,7 +35,7 @@ pub(super) fn template_to_v1beta1(template: &mut Map, _: ReadJson<'_>) -> Result
     Ok(())
 }
 
-/// v1beta1 keeps all that a device has in `basic`.
+/// Moves the fields of a v1beta1 device out of `basic`.
 pub(super) fn slice_from_v1beta1(slice: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     requests(slice, &["devices"], |device| {
         if let Some(Value::Map(basic)) = device.remove("basic") {

@@ -1,9 +1,9 @@
-//! Events: the core form is the main one; `events.k8s.io` says the same in other words.
+//! Conversion of Events: the core form is the main one; `events.k8s.io` has other field names.
 
 use super::{ReadJson, rename};
 use crate::value::Map;
 
-/// Fields by their name in core and in `events.k8s.io`.
+/// Field names in core and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
     ("firstTimestamp", "deprecatedFirstTimestamp"),

@@ -1,4 +1,4 @@
-//! Autoscalers: v2 is the main form. v1 knows CPU utilization alone, and carries the rest through
+//! Conversion of HorizontalPodAutoscalers: v2 is the main form. v1 has CPU utilization alone, and keeps the rest in
 //! annotations, in forms that are older than v2.
 
 use thin_vec::ThinVec;
@@ -19,10 +19,10 @@ const ANNOTATIONS: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// What is aimed at where nothing is said, in percent.
+/// Default target utilization, in percent.
 const CPU_UTILIZATION: i64 = 80;
 
-/// The annotations are v1's business: in v2 the fields hold.
+/// Drops the annotations of v1: in v2 the fields are used.
 pub(super) fn drop_annotations(autoscaler: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     if let Some(annotations) = annotations(autoscaler) {
         annotations.retain(|name, _| !ANNOTATIONS.contains(&name));
@@ -98,7 +98,7 @@ pub(super) fn from_v1(autoscaler: &mut Map, json: ReadJson<'_>) -> Result<(), St
         let current = Map::from_iter([("averageUtilization", utilization)]);
         ThinVec::from_iter([cpu_resource("current", current)])
     });
-    // What the annotation says is more than the one number.
+    // The annotation has more than the one number.
     if let Some(metrics) = statuses.or(utilization) {
         status.insert("currentMetrics", Value::List(metrics));
     }

@@ -1,7 +1,7 @@
-//! Metrics, conditions and behavior of autoscalers in the JSON forms that v1's annotations hold.
+//! JSON forms of metrics, conditions and behavior of autoscalers in v1's annotations.
 //!
-//! Each form is a table of members: what a member is called in the annotation, where it stands in
-//! v2, and what is written if it is not there. One reader and one writer go by the tables.
+//! Each form is a table of members: the name in the annotation, the path in v2, and the value that is written if it is
+//! absent. One reader and one writer use the tables.
 
 use thin_vec::ThinVec;
 
@@ -28,7 +28,7 @@ pub(super) fn write_behavior(behavior: &Value) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The metrics of an annotation; nothing if one of them cannot be read.
+/// Metrics of an annotation; `None` if one of them is invalid.
 pub(super) fn read_specs(list: &Value) -> Option<ThinVec<Value>> {
     let mut metrics = read_list(list, &SPEC)?;
     for metric in metrics.iter_mut().filter_map(Value::as_map_mut) {
@@ -47,20 +47,20 @@ pub(super) fn read_conditions(list: &Value) -> Option<ThinVec<Value>> {
     read_list(list, &CONDITION)
 }
 
-/// A behavior that says something.
+/// Behavior of an annotation, unless it is empty.
 pub(super) fn read_behavior(behavior: &Value) -> Option<Value> {
     let behavior = read_members(behavior, &BEHAVIOR)?;
     (!behavior.is_empty()).then_some(Value::Map(behavior))
 }
 
-/// A member of a form.
+/// Member of a form.
 struct Member {
-    /// Its name in the annotation.
+    /// Name in the annotation.
     name: &'static str,
-    /// Its place in v2.
+    /// Path in v2.
     path: &'static [&'static str],
     shape: Shape,
-    /// What the annotation has where v2 has nothing; without it, nothing.
+    /// Text in the annotation if v2 has no value; `None` omits the member.
     absent: Option<&'static str>,
 }
 
@@ -226,7 +226,7 @@ static POLICY: [Member; 3] = [
     required("PeriodSeconds", &["periodSeconds"], Int, "0"),
 ];
 
-/// v1 leaves open what sort of target a metric has: it follows from what is given.
+/// Sets the target type of a metric, which v1 does not have, from the given values.
 fn add_target_type(source: &str, metric: &mut Value) {
     let has = |amount| metric.at(&["target", amount]).is_some();
     let (value, average) = (has("value"), has("averageValue"));
@@ -240,7 +240,7 @@ fn add_target_type(source: &str, metric: &mut Value) {
     if let Value::Map(metric) = metric
         && let Value::Map(target) = metric.entry_or_insert_with("target", || Value::Map(Map::new()))
     {
-        // The zero that v1 cannot leave out is not meant.
+        // The zero that v1 cannot omit is not a value.
         if source == "object" && average && is_zero(target.get("value")) {
             target.remove("value");
         }
@@ -342,7 +342,7 @@ fn read_members(value: &Value, members: &[Member]) -> Option<Map> {
             None if member.absent == Some(NO_QUANTITY) => "0".into(),
             None => continue,
         };
-        // Only what may be null tells zero from nothing.
+        // Only nullable members distinguish zero from absent.
         let zero = match member.shape {
             Text => member.absent != Some(NULL),
             Int => member.absent == Some("0"),
@@ -379,7 +379,7 @@ fn read_value(value: &Value, shape: Shape) -> Option<Value> {
     })
 }
 
-/// Go takes names in any case.
+/// Value by name in any case, as in Go.
 fn folded<'m>(map: &'m Map, name: &str) -> Option<&'m Value> {
     let any = || map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, v)| v);
     map.get(name).or_else(any)

@@ -1,12 +1,11 @@
-//! The same object in another version of its group.
+//! Conversion of objects between versions of their group.
 //!
-//! Most versions of a kind differ in nothing but their name. Where one differs in form, it has a
-//! row here with the two steps between it and the kind's main form. A conversion goes up from its
-//! version and down to the other; what the other's schema does not know is dropped.
+//! Most versions of a kind differ in name only. A version with another structure has a row here, with the steps to and
+//! from the kind's main form. A conversion goes up from one version and down to the other; fields that the target's
+//! schema does not have are dropped.
 //!
-//! The reference converts every object that it stores to a form of its own and back, which settles
-//! fields that say the same thing twice (`serviceAccount` and `serviceAccountName`). Here that is a
-//! conversion from a version to itself.
+//! The reference converts every stored object to its internal type and back, which unifies pairs of fields with the
+//! same meaning (`serviceAccount` and `serviceAccountName`). Here that is a conversion from a version to itself.
 
 mod apps;
 mod core;
@@ -22,15 +21,15 @@ use crate::prune::prune;
 use crate::schema::{Schema, Type};
 use crate::value::{Map, Value};
 
-/// Reads a JSON text into a tree, if it is JSON. (The codecs are another crate.)
+/// Decodes a JSON text to a tree; `None` if it is invalid. The codecs are another crate.
 pub type ReadJson<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
-/// Whether objects of a built-in kind have another version.
+/// Whether objects of a built-in kind can be converted to another version.
 pub fn converts(from: &GroupVersionKind, to: &GroupVersion) -> bool {
     builtin::schema(&from.group, &from.version, &from.kind).is_some() && target(from, to).is_ok()
 }
 
-/// Converts an object of a built-in kind to another version, or settles it in its own.
+/// Converts an object of a built-in kind to another version, or normalizes it in its own.
 ///
 /// ```
 /// use kevel_api::{convert, gvk::{GroupVersion, GroupVersionKind}, value::{Map, Value}};
@@ -79,7 +78,7 @@ pub fn convert(
     Ok(value)
 }
 
-/// The schema of a kind in another version.
+/// Schema of a kind in another version.
 fn target(from: &GroupVersionKind, to: &GroupVersion) -> Result<Schema<'static>, String> {
     let related = from.group == to.group || GROUPS_OF_EVENTS == sorted(&from.group, &to.group);
     let schema = builtin::schema(&to.group, &to.version, &from.kind).filter(|_| related);
@@ -88,12 +87,12 @@ fn target(from: &GroupVersionKind, to: &GroupVersion) -> Result<Schema<'static>,
     })
 }
 
-/// A form of a kind: its group, version and kind, the step to the main form, the step from it.
+/// A form of a kind: group, version and kind, the step to the main form, and the step from it.
 type Form = ((&'static str, &'static str, &'static str), Step, Step);
 
 type Step = fn(&mut Map, ReadJson<'_>) -> Result<(), String>;
 
-/// The forms that are not the main one, or whose fields have to be brought to agree.
+/// Forms other than the main one, and forms whose fields have to be unified.
 const FORMS: [Form; 20] = [
     (("", "v1", "Node"), core::node, keep),
     (("", "v1", "Pod"), pod::pod, keep),
@@ -145,7 +144,7 @@ fn keep(_: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// One kind is spoken in two groups.
+/// Groups of Event, the one kind that two groups share.
 const GROUPS_OF_EVENTS: [&str; 2] = ["", "events.k8s.io"];
 
 fn sorted<'a>(a: &'a str, b: &'a str) -> [&'a str; 2] {
@@ -156,7 +155,7 @@ fn form(group: &str, version: &str, kind: &str) -> Option<&'static Form> {
     FORMS.iter().find(|form| form.0 == (group, version, kind))
 }
 
-/// Drops zeros that were told from nothing where the value came from, but are not here.
+/// Drops zeros that the source distinguishes from absent, and the target does not.
 fn drop_zeros(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
@@ -175,22 +174,22 @@ fn drop_zeros(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
-/// The annotations at a place, if there are any.
+/// Annotations of an object, if there are any.
 fn annotations(object: &mut Map) -> Option<&mut Map> {
     object.get_mut("metadata")?.at_mut(&["annotations"])?.as_map_mut()
 }
 
-/// The struct in a field, made if there is none.
+/// Struct in a field, made if it is absent.
 fn made_in<'m>(map: &'m mut Map, field: &str) -> Option<&'m mut Map> {
     map.entry_or_insert_with(field, || Value::Map(Map::new())).as_map_mut()
 }
 
-/// The string in a field, empty where there is none.
+/// String in a field; empty if it is absent.
 fn string<'m>(map: &'m Map, field: &str) -> &'m str {
     map.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Moves fields to other names.
+/// Renames fields.
 fn rename(map: &mut Map, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
     for (from, to) in names {
         if let Some(value) = map.remove(from) {

@@ -1,9 +1,9 @@
-//! Pods and the templates of pods: fields that once had another name or place.
+//! Conversion of pods and pod templates: fields that once had another name or place.
 
 use super::{ReadJson, annotations, string};
 use crate::value::{Map, Value};
 
-/// What init containers were before they were fields.
+/// Annotations of init containers from before they were fields.
 const INIT_CONTAINERS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
     "pod.alpha.kubernetes.io/init-containers",
@@ -20,7 +20,7 @@ pub(super) fn pod(pod: &mut Map, json: ReadJson<'_>) -> Result<(), String> {
     status(pod, json)
 }
 
-/// A kind with a template of its own.
+/// Normalizes a kind with a `template`.
 pub(super) fn template(object: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     settle_at(object.get_mut("template"))
 }
@@ -34,7 +34,7 @@ pub(super) fn cron_job(job: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     settle_at(spec.and_then(|spec| spec.at_mut(&["jobTemplate", "spec", "template"])))
 }
 
-/// `podIP` is the first of `podIPs`, and holds if they differ.
+/// Sets `podIP` and the first of `podIPs` to the same value; `podIP` wins.
 pub(super) fn status(pod: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     if let Some(Value::Map(status)) = pod.get_mut("status") {
         first_of(status, "podIP", "podIPs", &["ip"]);
@@ -42,8 +42,7 @@ pub(super) fn status(pod: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Brings a field to agree with the first element of a list that came later; of a list of structs,
-/// with a field of it.
+/// Unifies a field with the first element of a later list; in a list of structs, with a field of that element.
 pub(super) fn first_of(map: &mut Map, one: &str, list: &str, path: &[&str]) {
     let first = map.get(list).and_then(Value::as_list).and_then(<[_]>::first);
     let listed = first.map(|first| first.at(path).and_then(Value::as_str).unwrap_or_default());
@@ -64,7 +63,7 @@ fn settle_at(template: Option<&mut Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// A pod or a template of one.
+/// Normalizes a pod or pod template.
 fn settle(pod: &mut Map) {
     if let Some(annotations) = annotations(pod) {
         annotations.retain(|name, _| !INIT_CONTAINERS.contains(&name));

@@ -5,8 +5,8 @@ use crate::prune::prune;
 use crate::schema::{Scalar, Schema, Type};
 use crate::value::{Map, Value};
 
-/// A declared schema with those of its defaults that the known type has a place for (upstream: `PruneDefaults`).
-/// `additionalProperties` have none: validation forbids defaults there.
+/// Declared schema with only the defaults that fit the known type (upstream: PruneDefaults). `additionalProperties`
+/// have none: validation forbids defaults there.
 pub(super) fn known_defaults(
     declared: &Map,
     known: Schema<'_>,
@@ -38,7 +38,7 @@ pub(super) fn known_defaults(
     Ok(schema)
 }
 
-/// Whether a value is one of a built-in type.
+/// Whether a value fits a built-in type.
 fn fits(value: &Value, schema: Schema<'_>) -> bool {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => map.iter().all(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Objects as clients send them, and as they are after defaulting.
+//! Tests of defaulting: objects before and after.
 
 use crate::builtin;
 use crate::constant::json;
@@ -6,7 +6,7 @@ use crate::default::{apply, drop_nulls};
 use crate::schema::Schema;
 use crate::value::Value;
 
-/// Defaults an object and compares what stands at a path (`spec.containers.0`).
+/// Defaults an object and compares the value at a path (`spec.containers.0`).
 fn check(kind: &str, object: &str, path: &str, expected: &str) {
     let (group_version, kind) = kind.rsplit_once(' ').unwrap();
     let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
@@ -210,7 +210,7 @@ fn a_pods_own_resources_follow_from_its_containers() {
             {"resources": {"requests": {"cpu": "250m"}}}
         ]
     }}"#;
-    // Starting needs 1 + 2, running only 1 + 0.5 + 0.25. No container asks for memory.
+    // Starting needs 1 + 2, running only 1 + 0.5 + 0.25. No container requests memory.
     let requests = r#"{"cpu": "3", "hugepages-2Mi": "4Mi", "memory": "8Gi"}"#;
     check("v1 Pod", object, "spec.resources.requests", requests);
     let limits = r#"{"cpu": "4", "hugepages-2Mi": "4Mi", "memory": "8Gi"}"#;
@@ -374,6 +374,6 @@ fn a_large_object_is_defaulted_in_good_time() {
     let unknown = |i: usize| (format!("unknown{i}"), Value::Null);
     let mut value = Value::Map((0..100_000).map(unknown).collect());
     apply(&mut value, Schema::new(&table, id));
-    // Entry by entry, this would move 50 GB.
+    // Inserting one by one would move 50 GB.
     assert_eq!(value.as_map().unwrap().len(), 110_000);
 }

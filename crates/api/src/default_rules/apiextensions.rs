@@ -1,4 +1,4 @@
-//! Custom resource definitions.
+//! Default rules of CustomResourceDefinitions.
 
 use super::{has_elements, set_missing, string, struct_in};
 use crate::value::{Map, Value};
@@ -23,7 +23,7 @@ pub(super) fn custom_resource_definition(definition: &mut Map, field: &str) {
     }
 }
 
-/// The name of the version that objects are stored in.
+/// Name of the storage version.
 fn storage_version(spec: &Map) -> Option<Value> {
     let mut versions = spec.get("versions")?.as_list()?.iter();
     let stored = versions.find(|v| v.at(&["storage"]) == Some(&Value::Bool(true)))?;

@@ -1,9 +1,9 @@
-//! Jobs.
+//! Default rules of Jobs.
 
 use super::{labels_of_template, set_missing, struct_in};
 use crate::value::Map;
 
-/// A job of its own; the template in a cron job is left as it is until it becomes one.
+/// Defaults of a Job; the template in a CronJob is not defaulted until it becomes a Job.
 pub(super) fn job(job: &mut Map, field: &str) {
     labels_of_template(job);
     let Some(spec) = struct_in(job, field) else { return };

@@ -1,16 +1,16 @@
-//! Names of container images: `registry.example:5000/team/app:v1@sha256:…`.
+//! Container image references: `registry.example:5000/team/app:v1@sha256:…`.
 
-/// A repository's path, without its registry, is at most so long.
+/// Limit on a repository's path, without its registry.
 const MAX_PATH: usize = 255;
-/// The registry of a name that has none, and the folder of a name that has no folder there.
+/// Default registry, and the default folder in it.
 const HUB: &str = "docker.io";
 const OLD_HUB: &str = "index.docker.io";
 const HUB_FOLDER: &str = "library/";
 
-/// Whether an image name leads to the tag `latest`: by naming it, or by naming neither tag nor
-/// digest. A name that cannot be read does not.
+/// Whether an image reference means the tag `latest`: by naming it, or by naming neither tag nor digest. An invalid
+/// reference does not.
 pub(super) fn is_latest(image: &str) -> bool {
-    // A bare image id would be taken for a repository.
+    // A bare image ID would be parsed as a repository.
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
         return false;
     }
@@ -79,7 +79,7 @@ fn is_registry(registry: &str) -> bool {
         && port.is_none_or(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Lower-case letters and digits, with a dot, one or two underscores or some dashes in between.
+/// Whether a path component has lower-case letters and digits, separated by a dot, one or two underscores, or dashes.
 fn is_path_component(component: &str) -> bool {
     let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let separator = |run: &str| {

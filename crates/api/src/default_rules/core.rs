@@ -1,4 +1,4 @@
-//! Core kinds that are neither pods nor services.
+//! Default rules of core kinds other than Pods and Services.
 
 use compact_str::CompactString;
 
@@ -6,7 +6,7 @@ use super::{has_elements, labels_of_template, set_missing, string, struct_in};
 use crate::quantity;
 use crate::value::{Map, Value};
 
-/// Amounts finer than a thousandth are rounded up to one.
+/// Rounds amounts up to thousandths.
 pub(super) fn resource_list(map: &mut Map, field: &str) {
     let Some(Value::Map(amounts)) = map.get_mut(field) else { return };
     for (_, amount) in amounts.iter_mut() {
@@ -20,13 +20,13 @@ pub(super) fn resource_list(map: &mut Map, field: &str) {
     }
 }
 
-/// Whether an amount is plainly a number of thousandths or more: digits and a suffix.
+/// Whether an amount is plainly a multiple of a thousandth: digits and a suffix.
 fn is_whole(text: &str) -> bool {
     let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
     matches!(suffix, "" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti")
 }
 
-/// A node can give all that it has unless it says otherwise.
+/// Sets a node's `allocatable` to its `capacity`.
 pub(super) fn allocatable(status: &mut Map, field: &str) {
     if !status.contains_key(field)
         && let Some(capacity) = status.get("capacity")
@@ -36,7 +36,7 @@ pub(super) fn allocatable(status: &mut Map, field: &str) {
     resource_list(status, field);
 }
 
-/// A container's limit is its maximum, its request its limit, and failing that its minimum.
+/// Defaults of a container's LimitRangeItem: the limit is the maximum, the request is the limit or else the minimum.
 pub(super) fn limit_range_item(item: &mut Map, _: &str) {
     if string(item, "type") == "Container" {
         for (from, to) in

@@ -1,4 +1,4 @@
-//! The few defaults that are more than a value: an overlay names them as `default=@name`.
+//! Default rules in code, for defaults that are more than a value: an overlay names them as `default=@name`.
 
 mod apiextensions;
 mod batch;
@@ -16,13 +16,13 @@ use kevel_clock::Clock;
 
 use crate::value::{Map, Value};
 
-/// Fills in fields of a struct. It is also told the field that names it.
+/// Sets fields of a struct. The second argument is the field that names the rule.
 type Rule = fn(&mut Map, &str);
 
-/// The one rule that needs to know the time.
+/// The rule that needs the current time.
 const NOW: &str = "now";
 
-/// Applies the rule of a name to a struct, for one of its fields; the one that needs a clock only with one.
+/// Applies the named rule to a struct, for one of its fields; [`NOW`] only with a clock.
 pub(crate) fn apply(name: &str, map: &mut Map, field: &str, clock: Option<&Clock>) {
     match (name, clock) {
         (NOW, Some(clock)) => resource::now(map, field, clock),
@@ -30,7 +30,7 @@ pub(crate) fn apply(name: &str, map: &mut Map, field: &str, clock: Option<&Clock
     }
 }
 
-/// The rule of a name, if it needs nothing but the struct.
+/// Rule by name, except [`NOW`].
 fn find(name: &str) -> Option<Rule> {
     Some(match name {
         "allocatable" => core::allocatable,
@@ -56,17 +56,17 @@ fn find(name: &str) -> Option<Rule> {
     })
 }
 
-/// The struct in a field, made if there is none.
+/// Struct in a field, made if it is absent.
 fn struct_in<'m>(map: &'m mut Map, field: &str) -> Option<&'m mut Map> {
     map.entry_or_insert_with(field, || Value::Map(Map::new())).as_map_mut()
 }
 
-/// Puts a value where there is none.
+/// Sets a field if it is absent.
 fn set_missing(map: &mut Map, field: &str, value: impl Into<Value>) {
     map.entry_or_insert_with(field, || value.into());
 }
 
-/// The string in a field, empty where there is none.
+/// String in a field; empty if it is absent.
 fn string<'m>(map: &'m Map, field: &str) -> &'m str {
     map.get(field).and_then(Value::as_str).unwrap_or_default()
 }
@@ -76,7 +76,7 @@ fn has_elements(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_empty())
 }
 
-/// Gives an object without labels those of its pod template.
+/// Copies the labels of the pod template to an object without labels.
 fn labels_of_template(object: &mut Map) {
     let labels = object.get("spec").and_then(|s| s.at(&["template", "metadata", "labels"]));
     let Some(labels) = labels.filter(|labels| !labels.is_empty()).cloned() else { return };

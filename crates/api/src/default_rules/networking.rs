@@ -1,9 +1,9 @@
-//! Network policies.
+//! Default rules of NetworkPolicies.
 
 use super::has_elements;
 use crate::value::{Map, Value};
 
-/// A policy is about what comes in, and about what goes out if it has rules for that.
+/// Sets `policyTypes`: Ingress, and Egress if there are egress rules.
 pub(super) fn policy_types(spec: &mut Map, field: &str) {
     if !has_elements(spec.get(field)) {
         let types = match has_elements(spec.get("egress")) {

@@ -1,4 +1,4 @@
-//! Pods, and the parts of pod templates.
+//! Default rules of Pods and parts of pod templates.
 
 use super::container_image::is_latest;
 use super::core::add_missing_amounts;
@@ -6,12 +6,12 @@ use super::pod_resources::default_pod_resources;
 use super::{set_missing, string, struct_in};
 use crate::value::{Map, Value};
 
-/// What holds for a pod but not for a pod template.
+/// Defaults of a Pod that a pod template does not have.
 pub(super) fn pod(pod: &mut Map, field: &str) {
     let Some(spec) = struct_in(pod, field) else { return };
     for list in ["containers", "initContainers"] {
         for container in structs(spec, list) {
-            // A container that is limited asks for its limit.
+            // A container's requests default to its limits.
             if let Some(Value::Map(resources)) = container.get_mut("resources") {
                 add_missing_amounts(resources, "limits", "requests");
             }
@@ -26,7 +26,7 @@ pub(super) fn pod(pod: &mut Map, field: &str) {
     }
 }
 
-/// On the host's network a container's port is the host's.
+/// Sets host ports to container ports, for pods on the host's network.
 fn publish_ports(container: &mut Map) {
     for port in structs(container, "ports") {
         if let Some(number) = port.get("containerPort").cloned() {
@@ -35,14 +35,14 @@ fn publish_ports(container: &mut Map) {
     }
 }
 
-/// A volume without a source is an empty directory.
+/// Makes a volume without a source an `emptyDir`.
 pub(super) fn volume(volume: &mut Map, _: &str) {
     if volume.iter().all(|(field, _)| field == "name") {
         volume.insert("emptyDir", Value::Map(Map::new()));
     }
 }
 
-/// An image is pulled each time if its name does not pin it.
+/// Sets the pull policy: Always for the tag `latest`.
 pub(super) fn image_pull_policy(map: &mut Map, field: &str) {
     if map.contains_key(field) {
         return;
@@ -52,7 +52,7 @@ pub(super) fn image_pull_policy(map: &mut Map, field: &str) {
     map.insert(field, if latest { "Always" } else { "IfNotPresent" }.into());
 }
 
-/// The structs in a list.
+/// Structs in a list.
 fn structs<'m>(map: &'m mut Map, field: &str) -> impl Iterator<Item = &'m mut Map> {
     let list = map.get_mut(field).and_then(Value::as_list_mut);
     list.into_iter().flatten().filter_map(Value::as_map_mut)

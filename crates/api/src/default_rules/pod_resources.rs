@@ -1,7 +1,7 @@
-//! What a pod as a whole asks for, where it says only part of it.
+//! Defaults of pod-level resources (`spec.resources`).
 //!
-//! A resource that the pod leaves open is what its containers need together: all containers and
-//! sidecars at once, or an init container beside the sidecars started before it, whichever is more.
+//! A resource that the pod does not set is what its containers need together: all containers and sidecars at once, or
+//! an init container beside the sidecars started before it, whichever is more.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn fill(resources: &mut Map, field: &str, amounts: Vec<(String, impl Into<Value>
     map.extend(missing);
 }
 
-/// An amount as it was written, unless it had to be computed.
+/// An amount, with its original text unless it was computed.
 #[derive(Clone)]
 struct Amount {
     quantity: Quantity,
@@ -73,7 +73,7 @@ impl From<Amount> for Value {
 
 type Amounts = BTreeMap<String, Amount>;
 
-/// What all containers need together, of their requests or of their limits.
+/// Sum of all containers' requests or limits.
 fn sum(spec: &Map, field: &str) -> Amounts {
     let (mut total, mut sidecars, mut starting) = (Amounts::new(), Amounts::new(), Amounts::new());
     for container in list(spec, "containers") {
@@ -87,7 +87,7 @@ fn sum(spec: &Map, field: &str) -> Amounts {
                 .filter_map(|(name, ..)| Some((name.to_owned(), sidecars.get(name)?.clone())));
             raise(&mut starting, started);
         } else {
-            // What sidecars need of other resources was counted when they were started.
+            // The sidecars' amounts of other resources were counted when they were started.
             let together = amounts(container, field).map(|(name, quantity, text)| {
                 let mut amount = Amount { quantity, text: Some(text.to_owned()) };
                 if let Some(beside) = sidecars.get(name) {
@@ -107,7 +107,7 @@ fn list<'m>(spec: &'m Map, field: &str) -> impl Iterator<Item = &'m Value> {
     spec.get(field).and_then(Value::as_list).into_iter().flatten()
 }
 
-/// What a container asks for: names, amounts, and how they were written.
+/// Amounts of a container: name, quantity, and original text.
 fn amounts<'v>(
     container: &'v Value,
     field: &str,

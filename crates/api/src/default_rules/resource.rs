@@ -1,4 +1,4 @@
-//! Dynamic resource allocation.
+//! Default rules of dynamic resource allocation.
 
 use kevel_clock::Clock;
 
@@ -6,7 +6,7 @@ use super::{set_missing, string};
 use crate::time::Time;
 use crate::value::Map;
 
-/// In v1beta1 a request either names a class, or has subrequests and must not be counted itself.
+/// Defaults of a v1beta1 device request with a class; one with subrequests has no count itself.
 pub(super) fn device_request(request: &mut Map, field: &str) {
     if !string(request, "deviceClassName").is_empty() {
         set_missing(request, field, "ExactCount");

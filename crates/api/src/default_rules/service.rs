@@ -1,12 +1,12 @@
-//! Services.
+//! Default rules of Services.
 
 use super::{has_elements, set_missing, string};
 use crate::value::{Map, Value};
 
-/// How long a client sticks to an endpoint, in seconds.
+/// Default timeout of session affinity by client IP, in seconds.
 const CLIENT_IP_TIMEOUT: i64 = 3 * 60 * 60;
 
-/// There is a configuration if and only if there is something to configure.
+/// Sets or removes `sessionAffinityConfig` by `sessionAffinity`.
 pub(super) fn session_affinity_config(spec: &mut Map, field: &str) {
     match string(spec, "sessionAffinity") {
         "None" => drop(spec.remove(field)),
@@ -22,7 +22,7 @@ pub(super) fn session_affinity_config(spec: &mut Map, field: &str) {
     }
 }
 
-/// Only services that can be reached from outside have an external policy.
+/// Sets `externalTrafficPolicy` for services that are reachable from outside, and no others.
 pub(super) fn external_traffic_policy(spec: &mut Map, field: &str) {
     let external = match string(spec, "type") {
         "LoadBalancer" | "NodePort" => true,
@@ -40,7 +40,7 @@ pub(super) fn internal_traffic_policy(spec: &mut Map, field: &str) {
     }
 }
 
-/// The addresses of a load balancer are virtual unless it says otherwise.
+/// Sets `ipMode` of load balancer addresses to VIP.
 pub(super) fn load_balancer_ip_mode(service: &mut Map, field: &str) {
     let ty = service.get("spec").map(|spec| spec.str_at(&["type"]));
     if ty != Some("LoadBalancer") {

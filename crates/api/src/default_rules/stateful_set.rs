@@ -1,4 +1,4 @@
-//! Stateful sets.
+//! Default rules of StatefulSets.
 
 use super::{set_missing, string};
 use crate::value::{Map, Value};

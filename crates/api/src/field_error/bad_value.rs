@@ -1,31 +1,30 @@
-//! Wrong values in messages.
+//! Wrong values in messages of field errors.
 
 use super::MAX_VALUE_BYTES;
 use super::cut::{cut, cut_owned};
 use crate::json_string::write_json_string;
 
-/// A wrong value, as a message shows it.
+/// A wrong value, as messages print it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BadValue {
-    /// The message does not show it.
+    /// Not printed.
     Omitted,
-    /// A plain string: quoted.
+    /// Plain string, printed in quotes.
     String(String),
-    /// Text to show as it is: numbers, booleans, and whatever the reference marshals to JSON
-    /// (structs, lists, maps, pointers, and strings that have a type of their own).
+    /// Text printed as it is: numbers, booleans, and values that the reference marshals to JSON (structs, lists, maps,
+    /// pointers, and strings of named types).
     Text(String),
 }
 
 impl BadValue {
-    /// A string whose type in the reference is not `string` but one named after what it holds:
-    /// shown as JSON, which differs from a plain string in what is escaped.
+    /// String of a named type in the reference: printed as JSON, which escapes differently from a plain string.
     pub fn named_string(s: &str) -> Self {
         let mut out = Vec::new();
         write_json_string(&mut out, &cut(MAX_VALUE_BYTES, s));
         BadValue::Text(String::from_utf8(out).unwrap_or_default())
     }
 
-    /// A list of strings: shown as JSON.
+    /// List of strings, printed as JSON.
     pub fn strings<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Self {
         let mut out = vec![b'['];
         for item in items {
@@ -41,7 +40,7 @@ impl BadValue {
         BadValue::Text(String::from_utf8(out).unwrap_or_default())
     }
 
-    /// How much text it has.
+    /// Length of the text.
     pub fn size(&self) -> usize {
         match self {
             BadValue::Omitted => 0,
@@ -49,7 +48,7 @@ impl BadValue {
         }
     }
 
-    /// The value as far as messages show it.
+    /// Value cut to the limit of messages.
     pub(super) fn cut(self) -> Self {
         match self {
             BadValue::Omitted => BadValue::Omitted,
@@ -83,7 +82,7 @@ macro_rules! bad_value_from_displayed {
 bad_value_from_displayed!(bool i32 i64 u32 u64 usize);
 
 impl From<f64> for BadValue {
-    /// Shortest digits; an exponent for values below 1e-4 and from 1e6 on.
+    /// Prints the shortest digits, with an exponent below 1e-4 and from 1e6 on.
     fn from(value: f64) -> Self {
         let scientific = format!("{value:e}");
         let text = match scientific.split_once('e').map(|(m, e)| (m, e.parse::<i32>())) {

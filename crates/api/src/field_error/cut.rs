@@ -1,12 +1,12 @@
-//! Text that is printed up to a size.
+//! Printing up to a size.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// What stands for the rest of a text that was cut.
+/// Mark at the end of a text that was cut.
 const REST: &str = "...";
 
-/// The text of `display`, cut after `max` bytes. What comes after them is not even printed.
+/// Text of `display`, cut after `max` bytes; the rest is not formatted at all.
 pub fn print_up_to(max: usize, display: impl fmt::Display) -> String {
     let mut printer = Printer { out: String::new(), max };
     if write!(printer, "{display}").is_err() {
@@ -15,7 +15,7 @@ pub fn print_up_to(max: usize, display: impl fmt::Display) -> String {
     printer.out
 }
 
-/// A text of at most `max` bytes, of which the last are [`REST`] if it was cut.
+/// Text cut to `max` bytes, followed by [`REST`] if it was cut.
 pub fn cut(max: usize, text: &str) -> Cow<'_, str> {
     match text.len() > max {
         true => Cow::Owned(format!("{}{REST}", &text[..boundary(text, max)])),
@@ -23,7 +23,7 @@ pub fn cut(max: usize, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of a text of one's own.
+/// Owned text cut to `max` bytes.
 pub(super) fn cut_owned(max: usize, mut text: String) -> String {
     if text.len() > max {
         text.truncate(boundary(&text, max));
@@ -33,7 +33,7 @@ pub(super) fn cut_owned(max: usize, mut text: String) -> String {
     text
 }
 
-/// The last place between characters that is not after a number of bytes.
+/// Last character boundary at or before `max` bytes.
 pub(crate) fn boundary(text: &str, max: usize) -> usize {
     let max = max.min(text.len());
     (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)

@@ -1,18 +1,16 @@
-//! The errors about one object: as many as a person may read.
+//! Errors about one object, bounded in number and size.
 
 use std::ops::Deref;
 
 use super::FieldError;
 
-/// How many errors about one object are told. The reference tells all, which lets one request of
-/// 3 MiB ask for an answer of gigabytes; nobody corrects a thousand errors by one answer.
+/// Limit on reported errors about one object. The reference reports all, so that one request of 3 MiB can cause an
+/// answer of gigabytes; a thousand errors are more than a user corrects at once.
 pub const MAX_ERRORS: usize = 1000;
-/// How much text these errors may have together before no more are told, 3/8 of the largest
-/// request. The reference has no limit.
+/// Limit on the text of reported errors, 3/8 of the largest request. The reference has no limit.
 pub const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// The errors that were found in one object. Those past [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] are
-/// counted and not kept.
+/// Errors found in one object. Those beyond [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] are counted and not kept.
 ///
 /// ```
 /// use kevel_api::field_error::{FieldError, FieldErrors, MAX_ERRORS, Path};
@@ -27,23 +25,22 @@ pub struct FieldErrors {
     told: Vec<FieldError>,
     bytes: usize,
     untold: usize,
-    /// How many came before what the finder says stands in their midst.
+    /// Position at which errors of another check are to be inserted.
     mark: Option<usize>,
 }
 
 impl FieldErrors {
-    /// No errors.
+    /// Makes an empty list.
     pub const fn new() -> Self {
         FieldErrors { told: Vec::new(), bytes: 0, untold: 0, mark: None }
     }
 
-    /// Whether more errors would only be counted.
+    /// Whether further errors are only counted.
     pub fn is_full(&self) -> bool {
         self.told.len() >= MAX_ERRORS || self.bytes >= MAX_ERROR_BYTES
     }
 
-    /// Adds an error, which is made only if it is told: to print a path and a value costs more than
-    /// to find them wrong.
+    /// Adds an error, which is made only if it is kept: printing a path and a value costs more than checking it.
     pub fn add(&mut self, error: impl FnOnce() -> FieldError) {
         match self.is_full() {
             true => self.untold += 1,
@@ -51,44 +48,44 @@ impl FieldErrors {
         }
     }
 
-    /// Adds errors that are not told.
+    /// Counts errors that are not kept.
     pub fn add_untold(&mut self, errors: usize) {
         self.untold += errors;
     }
 
-    /// Adds an error that has been made.
+    /// Adds an error.
     pub fn push(&mut self, error: FieldError) {
         self.add(|| error);
     }
 
-    /// Adds errors that were found elsewhere.
+    /// Adds errors of another list.
     pub fn append(&mut self, errors: FieldErrors) {
         self.untold += errors.untold;
         self.mark = self.mark.or(errors.mark.map(|mark| self.told.len() + mark));
         self.extend(errors.told);
     }
 
-    /// How many errors there are, told or not.
+    /// Number of errors, kept or not.
     pub fn found(&self) -> usize {
         self.told.len() + self.untold
     }
 
-    /// How many errors are not told.
+    /// Number of errors that are not kept.
     pub fn untold(&self) -> usize {
         self.untold
     }
 
-    /// The errors that are told, for callers that have limits of their own.
+    /// Kept errors, for callers with limits of their own.
     pub fn into_told(self) -> Vec<FieldError> {
         self.told
     }
 
-    /// Says that what somebody else finds belongs here, before what is found from now on.
+    /// Marks the position at which errors of another check are to be inserted.
     pub fn mark(&mut self) {
         self.mark = Some(self.told.len());
     }
 
-    /// What was found before the mark, and after it; none where nothing was marked.
+    /// Errors before and after the mark; the list itself as the error if nothing was marked.
     pub fn split_at_mark(mut self) -> Result<(FieldErrors, FieldErrors), FieldErrors> {
         let Some(mark) = self.mark.take() else { return Err(self) };
         let mut after: FieldErrors = self.told.split_off(mark).into();
@@ -102,7 +99,7 @@ impl FieldErrors {
     }
 }
 
-/// The errors that are told.
+/// Kept errors.
 impl Deref for FieldErrors {
     type Target = [FieldError];
 

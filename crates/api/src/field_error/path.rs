@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The path from an object's root to a field: `spec.containers[0].ports[name]`.
+/// Path from an object's root to a field: `spec.containers[0].ports[name]`.
 ///
 /// A path borrows its parent, so that walking an object costs nothing until there is an error to
 /// report.
@@ -21,7 +21,7 @@ pub struct Path<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Element<'a> {
-    /// No path at all.
+    /// No path.
     None,
     Name(&'a str),
     Index(usize),
@@ -52,7 +52,7 @@ impl<'a> Path<'a> {
         Path { parent: Some(self), element: Element::Key(key) }
     }
 
-    /// Goes along the path from `start`: by the names of fields, by indexes, and by keys.
+    /// Folds over the path from `start`: by field names, indexes and keys.
     pub(crate) fn walk<T>(
         &self,
         start: T,

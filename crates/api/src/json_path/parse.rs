@@ -1,13 +1,13 @@
-//! Reading paths.
+//! Parser of JSONPath expressions.
 
 use super::{Comparison, End, JsonPath, Step};
 use crate::value::Value;
 
-/// How deep expressions may stand in each other.
+/// Limit on the nesting of expressions.
 const MAX_DEPTH: usize = 16;
 
-/// Reads what stands between the braces of a template. It may end them itself, and go on with text and
-/// further actions, of which nothing is found.
+/// Parses the text between the braces of a template. The text may close them itself and go on with text and further
+/// actions, which find nothing.
 pub(super) fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
     if depth > MAX_DEPTH {
         return Err("expressions stand too deep in each other".to_owned());
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
     Ok(JsonPath(steps))
 }
 
-/// Reads to the brace that ends an action.
+/// Parses up to the brace that ends an action.
 fn action(text: &str, depth: usize) -> Result<(Vec<Step>, &str), String> {
     let mut rest = text;
     let mut steps = Vec::new();
@@ -47,7 +47,7 @@ fn action(text: &str, depth: usize) -> Result<(Vec<Step>, &str), String> {
     }
 }
 
-/// A character as Go shows it.
+/// Character as Go prints it.
 fn shown(c: char) -> String {
     let code = format!("U+{:04X}", u32::from(c));
     if c.is_control() { code } else { format!("{code} '{c}'") }
@@ -61,7 +61,7 @@ fn descend<'t>(text: &'t str, steps: &mut Vec<Step>) -> Result<&'t str, String> 
     Ok(if text.starts_with(is_alphanumeric) { field(text, steps) } else { text })
 }
 
-/// A name after a dot, in which a backslash takes the next character as it is.
+/// Parses a name after a dot, in which a backslash escapes the next character.
 fn field<'t>(text: &'t str, steps: &mut Vec<Step>) -> &'t str {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -109,7 +109,7 @@ fn is_terminator(c: char) -> bool {
     is_end_of_line(c) || matches!(c, ' ' | '\t' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
 
-/// What stands between brackets: a key, an index, a slice, or several of them.
+/// Parses the text in brackets: a key, an index, a slice, or several of them.
 fn array<'t>(text: &'t str, depth: usize, steps: &mut Vec<Step>) -> Result<&'t str, String> {
     let end = text.find([']', '\n']).filter(|end| text[*end..].starts_with(']'));
     let (inside, rest) = text.split_at(end.ok_or("unterminated array")?);
@@ -125,7 +125,7 @@ fn array<'t>(text: &'t str, depth: usize, steps: &mut Vec<Step>) -> Result<&'t s
     Ok(&rest[1..])
 }
 
-/// `1`, `1:2`, `1:2:3`; any of them may be missing.
+/// Parses a slice: `1`, `1:2`, `1:2:3`; any number may be missing.
 fn slice(text: &str) -> Result<Step, String> {
     let is_number = |part: &&str| {
         part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit())
@@ -147,7 +147,7 @@ fn slice(text: &str) -> Result<Step, String> {
     Ok(Step::Slice { start, end, step })
 }
 
-/// `@.type=="Ready")]`
+/// Parses a filter: `@.type=="Ready")]`
 fn filter<'t>(text: &'t str, depth: usize, steps: &mut Vec<Step>) -> Result<&'t str, String> {
     let end = filter_end(text).ok_or("unterminated filter")?;
     let (inside, rest) = text.split_at(end);
@@ -174,7 +174,7 @@ fn filter<'t>(text: &'t str, depth: usize, steps: &mut Vec<Step>) -> Result<&'t 
     Ok(rest)
 }
 
-/// Where the parenthesis is that ends a filter. One in quotes does not, but quotes count only once.
+/// Position of the parenthesis that ends a filter. Parentheses in the first pair of quotes are skipped.
 fn filter_end(text: &str) -> Option<usize> {
     let (mut quote, mut closed) = (None, false);
     let mut before = '(';
@@ -191,7 +191,7 @@ fn filter_end(text: &str) -> Option<usize> {
     None
 }
 
-/// The sides of a comparison, and how they are compared; both sides say something.
+/// Sides and operator of a comparison; both sides are non-empty.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| matches!(c, '!' | '<' | '>' | '=');
     let start = text.find(is_operator).filter(|start| *start > 0)?;

@@ -1,16 +1,16 @@
-//! Names that the server makes up.
+//! Generation of names (`generateName`).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// How much of a `generateName` is used: what a DNS label leaves beside the suffix.
+/// Used length of a `generateName`: what a DNS label leaves beside the suffix.
 pub const MAX_GENERATED_NAME_BASE: usize = 63 - SUFFIX_LENGTH;
 
 const SUFFIX_LENGTH: usize = 5;
-/// Letters and digits without vowels and what looks like them, so that no words come out.
+/// Letters and digits without vowels and their look-alikes, so that no words result.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A name of the given beginning, cut to 58 bytes, and five random characters.
+/// Name with the given base, cut to 58 bytes, and five random characters.
 ///
 /// ```
 /// let name = kevel_api::name::generate_name("web-");
@@ -23,8 +23,8 @@ pub fn generate_name(base: &str) -> String {
     }
     let mut name = String::with_capacity(end + SUFFIX_LENGTH);
     name.push_str(&base[..end]);
-    // The standard library's hasher is keyed by the operating system's randomness, anew for every
-    // state: as good as the reference's generator, which is seeded with the clock.
+    // The standard library's hasher has a new key for every state, from the operating system's randomness: as good as
+    // the reference's generator, which is seeded with the clock.
     let mut random = RandomState::new().build_hasher().finish();
     for _ in 0..SUFFIX_LENGTH {
         let index = random % ALPHABET.len() as u64;
@@ -48,7 +48,7 @@ mod tests {
             assert_eq!(suffix.len(), 5, "{name}");
             assert!(suffix.bytes().all(|b| ALPHABET.contains(&b)), "{name}");
         }
-        // 57 letters and one of two bytes do not fit.
+        // 57 letters and one of two bytes exceed 58 bytes.
         assert_eq!(generate_name(&format!("{}é", "x".repeat(57))).len(), 62);
     }
 

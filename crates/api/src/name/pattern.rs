@@ -1,25 +1,25 @@
-//! The forms that names have: how they are checked and how they are described.
+//! Patterns of names: checks and descriptions.
 
 use super::Problems;
 
-/// A form of names.
+/// A pattern of names.
 pub(super) struct Pattern {
-    /// Whether a value has the form.
+    /// Whether a value matches.
     matches: fn(&[u8]) -> bool,
-    /// What the form is, in words.
+    /// Description.
     words: &'static str,
-    /// The regular expression that the words end with.
+    /// Regular expression quoted in the description.
     regex: &'static str,
     examples: &'static [&'static str],
 }
 
 impl Pattern {
-    /// What is wrong with a value that has not the form.
+    /// Message if a value does not match.
     pub(super) fn check(&self, value: &[u8]) -> Option<String> {
         (!(self.matches)(value)).then(|| self.message())
     }
 
-    /// The description of the form.
+    /// Description with regular expression and examples.
     pub(super) fn message(&self) -> String {
         let Pattern { words, regex, examples, .. } = self;
         if examples.is_empty() {
@@ -30,7 +30,7 @@ impl Pattern {
     }
 }
 
-/// What a message about length counts, although bytes are always what is counted.
+/// Unit in messages about length; the length is always counted in bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Bytes,
@@ -189,7 +189,7 @@ fn is_label_name(value: &[u8]) -> bool {
     bounded(value, |b| b.is_ascii_alphanumeric(), is_label_char)
 }
 
-/// Whether a value is of `inner` bytes, and begins and ends with an `outer` one.
+/// Whether a value consists of `inner` bytes, and begins and ends with an `outer` one.
 fn bounded(value: &[u8], outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let ends = value.first().zip(value.last());
     ends.is_some_and(|(&first, &last)| outer(first) && outer(last))

@@ -253,7 +253,7 @@ fn object_names_and_their_prefixes() {
         (name_is_dns_subdomain, "a-", true, &[]),
         (name_is_dns_subdomain, "a--", true, &[]),
         (name_is_dns_subdomain, "-", true, &[SUBDOMAIN]),
-        // The byte before the dash goes unseen.
+        // The byte before the dash is not checked.
         (name_is_dns_subdomain, "a_-", true, &[]),
         (name_is_dns_label, "a.b-", true, &["must not contain dots"]),
         (name_is_dns_label, "a-", false, &[LABEL]),

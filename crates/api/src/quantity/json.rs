@@ -1,18 +1,17 @@
-//! What a quantity's text becomes on its way through the server.
+//! Text of a quantity after decoding and encoding.
 
 use super::parse::{Reading, Significant};
 use super::{Format, MILLI, NANO, ParseQuantityError, write_suffix};
 use std::borrow::Cow;
 
-/// The text of a quantity after the reference has decoded it from JSON and encoded it again, to
-/// JSON or to protobuf.
+/// Text of a quantity after the reference has decoded it from JSON and encoded it again, to JSON or to protobuf.
 ///
-/// Most texts come out in canonical form (`1000m` as `1`, `0.5Gi` as `512Mi`), but a text whose
-/// digits look canonical is kept as it was written (`+5`, `007`, `1.500`, `1E3`).
+/// Most texts become canonical (`1000m` becomes `1`, `0.5Gi` becomes `512Mi`), but a text whose digits look canonical
+/// is kept (`+5`, `007`, `1.500`, `1E3`).
 ///
-/// `text` is what stands between the quotes in the JSON document, or a bare JSON number; escape
-/// sequences are not resolved by the reference and are therefore errors. Space around it is
-/// dropped; protobuf, which does not allow it, is read with [`canonicalize_protobuf`].
+/// `text` is the content of the JSON string, or a bare JSON number; the reference does not resolve escape sequences, so
+/// they are errors. Surrounding space is dropped; protobuf, which does not allow it, is decoded with
+/// [`canonicalize_protobuf`].
 ///
 /// ```
 /// use kevel_api::quantity::canonicalize_json;
@@ -24,8 +23,8 @@ pub fn canonicalize_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityError>
     canonicalize_protobuf(text.trim())
 }
 
-/// The text of a quantity after the reference has decoded it from protobuf and encoded it again:
-/// as [`canonicalize_json`] has it, but space is an error.
+/// Text of a quantity after the reference has decoded it from protobuf and encoded it again: like
+/// [`canonicalize_json`], but space is an error.
 pub fn canonicalize_protobuf(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
     if is_plainly_canonical(text) {
         return Ok(Cow::Borrowed(text));
@@ -37,10 +36,10 @@ pub fn canonicalize_protobuf(text: &str) -> Result<Cow<'_, str>, ParseQuantityEr
     Ok(canonical(text, &reading, NANO))
 }
 
-/// The text of a quantity after defaulting: the amounts of a core/v1 `ResourceList` are rounded up
-/// to thousandths, all others are left alone.
+/// Text of a quantity after defaulting: the amounts of a core/v1 `ResourceList` are rounded up to thousandths, others
+/// are unchanged.
 ///
-/// As a text that needs no rounding is not touched, this includes [`canonicalize_json`].
+/// Includes [`canonicalize_json`], as a text that needs no rounding is not touched.
 pub fn default_resource_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
     let text = text.trim();
     let reading = Reading::new(text)?;
@@ -50,12 +49,12 @@ pub fn default_resource_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityEr
     Ok(canonical(text, &reading, MILLI))
 }
 
-/// Whether a text is one that people write, and the canonical form of its number: a few digits
-/// that no larger suffix would shorten, and a suffix. Of others it tells nothing.
+/// Whether a text is a common canonical quantity: a few digits that no larger suffix would shorten, and a suffix.
+/// `false` says nothing.
 fn is_plainly_canonical(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // With so few the number is within all limits.
+    // So few digits are within all limits.
     if !(1..=4).contains(&digits) || bytes[0] == b'0' {
         return false;
     }
@@ -73,7 +72,7 @@ fn canonical<'a>(text: &'a str, reading: &Reading<'_>, unit: i64) -> Cow<'a, str
     if canonical == text { Cow::Borrowed(text) } else { Cow::Owned(canonical) }
 }
 
-/// The canonical form of a decimal number with more digits than a [`super::Quantity`] holds.
+/// Canonical form of a decimal number with more digits than a [`super::Quantity`] holds.
 fn long_decimal(reading: &Reading<'_>, unit: i64) -> String {
     let Significant { start, end, mut scale, round_up } = reading.significant(unit);
     let mut digits: Vec<u8> = (start..end).map(|i| reading.digit(i)).collect();

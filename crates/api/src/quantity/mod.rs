@@ -10,14 +10,14 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{AddAssign, Neg, SubAssign};
 
-/// A fixed-point decimal number and the family of suffixes it is written with.
+/// Fixed-point decimal number with the suffix family that it is written with.
 ///
-/// Equality and order are those of the number: `1`, `1000m` and `1e0` are equal. Printing gives the
-/// canonical form: no fraction, the largest suffix that keeps the number whole.
+/// Equality and order are numeric: `1`, `1000m` and `1e0` are equal. Printing gives the canonical form: no fraction,
+/// and the largest suffix that keeps the number integral.
 ///
-/// The number is a mantissa of at most 37 digits times a power of ten, so a quantity is copied, not
-/// allocated. Digits beyond that are rounded away from zero; the largest amount in use (a cluster's
-/// memory in nano-bytes) has 28. Texts keep all their digits: see [`canonicalize_json`].
+/// The number is a mantissa of at most 37 digits times a power of ten, so that a quantity is copied, not allocated.
+/// Further digits are rounded away from zero; the largest amount in use (a cluster's memory in nano-bytes) has 28.
+/// Texts keep all their digits: see [`canonicalize_json`].
 ///
 /// ```
 /// use kevel_api::quantity::Quantity;
@@ -29,12 +29,12 @@ use std::ops::{AddAssign, Neg, SubAssign};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     mantissa: i128,
-    /// The power of ten; wider than any exponent that can be parsed, so that sums stay in range.
+    /// Power of ten; wider than any exponent that can be parsed, so that sums stay in range.
     scale: i64,
     format: Format,
 }
 
-/// The family of suffixes that a quantity is written with.
+/// Suffix family of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// `n u m k M G T P E`: powers of 1000.
@@ -46,13 +46,13 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// The finest unit that a quantity holds: nano.
+/// Finest unit of a quantity: nano.
 const NANO: i64 = -9;
-/// The unit that defaulting rounds to: milli.
+/// Unit to which defaulting rounds: milli.
 const MILLI: i64 = -3;
-/// The reference has another form for numbers with more digits.
+/// Most digits of the reference's short form; it stores longer numbers in another one.
 const MAX_SHORT_DIGITS: u32 = 18;
-/// Two mantissas of so many digits can be added in 128 bits.
+/// Most digits of a mantissa: two of them can be added in 128 bits.
 const MAX_DIGITS: usize = 37;
 const MANTISSA_LIMIT: i128 = 10_i128.pow(MAX_DIGITS as u32);
 
@@ -72,7 +72,7 @@ impl Quantity {
         Quantity { mantissa: value as i128, scale: scale as i64, format: Format::DecimalSi }
     }
 
-    /// The family of suffixes that it is written with.
+    /// Suffix family.
     pub const fn format(&self) -> Format {
         self.format
     }
@@ -82,17 +82,17 @@ impl Quantity {
         self.mantissa == 0
     }
 
-    /// -1, 0 or 1.
+    /// Sign: -1, 0 or 1.
     pub const fn signum(&self) -> i32 {
         self.mantissa.signum() as i32
     }
 
-    /// Whole units, rounded away from zero, within the range of `i64`.
+    /// Integral units, rounded away from zero, saturated to `i64`.
     pub fn value(&self) -> i64 {
         self.scaled_value(0)
     }
 
-    /// Whole units as the reference tells them: of a number with many digits that is 64 bits.
+    /// Integral units as in the reference, which truncates numbers with many digits to 64 bits.
     pub fn value_bits(&self) -> i64 {
         let few = self.mantissa.unsigned_abs() < 10_u128.pow(MAX_SHORT_DIGITS);
         match self.as_integer().filter(|_| !few) {
@@ -101,13 +101,13 @@ impl Quantity {
         }
     }
 
-    /// Thousandths, rounded away from zero, within the range of `i64`.
+    /// Thousandths, rounded away from zero, saturated to `i64`.
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)
     }
 
-    /// Whether it is a whole number. The reference asks its thousandths, of which it keeps 64 bits if
-    /// there are more: of a number with many digits the answer may be anything.
+    /// Whether the number is integral. The reference checks the thousandths, truncated to 64 bits: for a number with
+    /// many digits the answer is arbitrary.
     pub fn is_whole(&self) -> bool {
         let exact = match self.scale + MILLI.abs() {
             shift @ 0.. => multiply(self.mantissa, shift.unsigned_abs()),
@@ -125,8 +125,8 @@ impl Quantity {
         }
     }
 
-    /// Units of ten to the power of `scale`, rounded away from zero, within the range of `i64`.
-    /// (Out of range the reference answers 0 or wraps; nothing there relies on it.)
+    /// Units of ten to the power of `scale`, rounded away from zero, saturated to `i64`. (Out of range the reference
+    /// returns 0 or wraps; nothing relies on it.)
     pub fn scaled_value(&self, scale: i32) -> i64 {
         let shift = self.scale - i64::from(scale);
         let scaled = if shift < 0 {
@@ -141,8 +141,7 @@ impl Quantity {
         }
     }
 
-    /// Rounds away from zero to a multiple of ten to the power of `scale`, and tells whether the
-    /// number was one already.
+    /// Rounds away from zero to a multiple of ten to the power of `scale`; returns whether the number was one already.
     pub fn round_up(&mut self, scale: i32) -> bool {
         let scale = i64::from(scale);
         if self.scale >= scale {
@@ -153,7 +152,7 @@ impl Quantity {
         exact
     }
 
-    /// The whole number, if it is one that 128 bits hold.
+    /// Integral value, if 128 bits hold it.
     fn as_integer(&self) -> Option<i128> {
         if self.scale >= 0 {
             return multiply(self.mantissa, self.scale.unsigned_abs());
@@ -162,7 +161,7 @@ impl Quantity {
         exact.then_some(value)
     }
 
-    /// The same number with its trailing zeros in the scale.
+    /// The same number with its trailing zeros moved to the scale.
     fn trimmed(mut self) -> Self {
         while self.mantissa != 0 && self.mantissa % 10 == 0 {
             self.mantissa /= 10;
@@ -179,8 +178,8 @@ impl Quantity {
             let addend = if high.is_zero() { low } else { high };
             return Quantity { format, ..addend };
         }
-        // Bring both to one scale: the higher one down as far as its digits have room, and if that
-        // is not enough the lower one up.
+        // Bring both to one scale: lower the higher scale as far as its digits have room, and if that is not enough
+        // raise the lower one.
         let distance = (high.scale - low.scale).unsigned_abs();
         let room = (MAX_DIGITS as u64).saturating_sub(u64::from(digits(high.mantissa)));
         let down = distance.min(room);
@@ -251,7 +250,7 @@ fn compare_magnitudes(a: Quantity, b: Quantity) -> Ordering {
     let (a_digits, b_digits) = (digits(a.mantissa), digits(b.mantissa));
     let by_length = (i64::from(a_digits) + a.scale).cmp(&(i64::from(b_digits) + b.scale));
     by_length.then_with(|| {
-        // Of equal length, they differ in scale by less than the digits that a mantissa may have.
+        // With equal lengths, the scales differ by less than the digits of a mantissa.
         let width = a_digits.max(b_digits);
         let widen =
             |mantissa: i128, digits: u32| mantissa.unsigned_abs() * 10_u128.pow(width - digits);
@@ -267,7 +266,7 @@ impl fmt::Display for Quantity {
         let format = match self.format {
             Format::BinarySi => match self.as_integer() {
                 Some(value) if value.unsigned_abs() >= 1024 => return write_binary(f, value),
-                // A suffix of 1024s would need a fraction, or none at all.
+                // A binary suffix would need a fraction, or is not needed.
                 _ => Format::DecimalSi,
             },
             decimal => decimal,
@@ -289,8 +288,8 @@ fn write_binary(f: &mut impl fmt::Write, mut value: i128) -> fmt::Result {
     write!(f, "{value}{}", SUFFIXES.get(thousands).unwrap_or(&""))
 }
 
-/// Writes the suffix for a power of ten, a multiple of three. Past `E` there is none, and the
-/// reference writes none: `1000E` is printed as `1`.
+/// Writes the suffix for a power of ten, a multiple of three. There is none beyond `E`, and the reference writes none:
+/// `1000E` prints as `1`.
 fn write_suffix(f: &mut impl fmt::Write, exponent: i64, format: Format) -> fmt::Result {
     const SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     match format {
@@ -315,7 +314,7 @@ fn multiply(mantissa: i128, zeros: u64) -> Option<i128> {
     mantissa.checked_mul(10_i128.checked_pow(u32::try_from(zeros).ok()?)?)
 }
 
-/// Divides by ten to the power of `zeros`, rounding away from zero; tells whether it was exact.
+/// Divides by ten to the power of `zeros`, rounding away from zero; returns whether it was exact.
 fn divide_away(mantissa: i128, zeros: u64) -> (i128, bool) {
     let divisor = u32::try_from(zeros).ok().and_then(|zeros| 10_i128.checked_pow(zeros));
     let Some(divisor) = divisor else {

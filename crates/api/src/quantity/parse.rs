@@ -1,17 +1,17 @@
-//! Reading a quantity's text.
+//! Parser of quantities.
 
 use super::{Format, MANTISSA_LIMIT, MAX_DIGITS, NANO, Quantity};
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text is not a quantity.
+/// Error of parsing a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseQuantityError {
-    /// The text as a whole has not the form of a quantity.
+    /// The text does not have the form of a quantity.
     Format,
     /// There are no digits before the suffix.
     Numeric,
-    /// There is no such suffix.
+    /// The suffix is unknown.
     Suffix,
 }
 
@@ -38,25 +38,25 @@ impl FromStr for Quantity {
     }
 }
 
-/// A quantity's text, taken apart but not yet computed.
+/// Parsed text of a quantity, before its value is computed.
 pub(super) struct Reading<'a> {
     pub(super) negative: bool,
-    /// The digits before the point, without leading zeros, but at least one.
+    /// Digits before the point, without leading zeros, but at least one.
     whole: &'a [u8],
-    /// The digits after the point.
+    /// Digits after the point.
     fraction: &'a [u8],
     suffix: Suffix,
 }
 
 #[derive(Clone, Copy)]
 struct Suffix {
-    /// A power of ten, or of two in the binary format.
+    /// Power of ten, or of two in the binary format.
     exponent: i64,
     format: Format,
 }
 
-/// The significant digits of a decimal number: those from `start` to `end` of the whole and the
-/// fraction, times ten to the power of `scale`, and one more in the last place if `round_up`.
+/// Significant digits of a decimal number: digits `start` to `end` of the whole and the fraction, times ten to the
+/// power of `scale`, plus one in the last place if `round_up`.
 pub(super) struct Significant {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -84,15 +84,15 @@ impl<'a> Reading<'a> {
         let has_digits = !(zeros.is_empty() && whole.is_empty() && fraction.is_empty());
         let whole = if whole.is_empty() { &b"0"[..] } else { whole };
         let reading = Reading { negative, whole, fraction, suffix };
-        // Nothing at all before the suffix reads as zero, except on the reference's slow path.
+        // An empty number parses as zero, except on the reference's slow path.
         if !has_digits && reading.short_scale().is_none() {
             return Err(ParseQuantityError::Numeric);
         }
         Ok(reading)
     }
 
-    /// The scale of a number short enough for the reference's fast path. It matters because only
-    /// there a text is kept as it was written.
+    /// Scale of a number that is short enough for the reference's fast path. Only there a text is kept as it was
+    /// written.
     pub(super) fn short_scale(&self) -> Option<i64> {
         let (whole, fraction) = (self.whole.len() as i64, self.fraction.len() as i64);
         let Suffix { exponent, format } = self.suffix;
@@ -104,14 +104,14 @@ impl<'a> Reading<'a> {
         (whole + fraction <= 18 && scale >= NANO).then_some(scale)
     }
 
-    /// Whether the reference takes the text for canonical and writes it again unchanged. It looks
-    /// at the digits alone, so that `+5`, `007` and `1.500` stay what they are.
+    /// Whether the reference considers the text canonical and writes it unchanged. It checks the digits alone, so that
+    /// `+5`, `007` and `1.500` are kept.
     pub(super) fn is_kept(&self) -> bool {
         let Some(scale) = self.short_scale() else {
             return false;
         };
         if self.suffix.format == Format::BinarySi {
-            // Whether 8 divides a number shows in its last three digits.
+            // Divisibility by 8 shows in the last three digits.
             let low = self.whole.iter().rev().take(3).rev();
             return low.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')) % 8 != 0;
         }
@@ -123,8 +123,8 @@ impl<'a> Reading<'a> {
         self.suffix.format
     }
 
-    /// The number, rounded away from zero to ten to the power of `unit`, and whether it has all of
-    /// the text's digits down to that unit.
+    /// Number rounded away from zero to ten to the power of `unit`, and whether it has all digits of the text down to
+    /// that unit.
     pub(super) fn quantity(&self, unit: i64) -> (Quantity, bool) {
         let (mut quantity, exact) = match self.suffix.format {
             Format::BinarySi => (self.binary(), true),
@@ -152,7 +152,7 @@ impl<'a> Reading<'a> {
         (Quantity { mantissa, scale, format: self.suffix.format }, cut == end)
     }
 
-    /// The digits that count once the number is rounded to ten to the power of `unit`.
+    /// Significant digits after rounding to ten to the power of `unit`.
     pub(super) fn significant(&self, unit: i64) -> Significant {
         let len = self.len();
         let Some(start) = (0..len).find(|&i| self.digit(i) != 0) else {
@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
         Significant { start, end, scale, round_up }
     }
 
-    /// Binary quantities are capped at 2^63-1, so that 128 bits hold them in nano-units.
+    /// Value of a binary quantity, capped at 2^63-1, so that 128 bits hold it in nano-units.
     fn binary(&self) -> Quantity {
         const CAP: u128 = i64::MAX as u128;
         const NANOS: u128 = 1_000_000_000;
@@ -186,8 +186,8 @@ impl<'a> Reading<'a> {
         if whole > CAP {
             return capped;
         }
-        // fraction * unit, from the last digits to the first, as many at a time as 128 bits hold:
-        // each step leaves less than one unit to carry, and what is cut off only rounds up.
+        // fraction * unit, from the last digits to the first, as many at a time as 128 bits hold: each step carries
+        // less than one unit, and cut digits only round up.
         let unit = NANOS << exponent;
         let mut nanos = 0;
         let mut round_up = false;
@@ -210,7 +210,7 @@ impl<'a> Reading<'a> {
         self.whole.len() + self.fraction.len()
     }
 
-    /// The digit at a position in whole and fraction taken together.
+    /// Digit at a position in whole and fraction together.
     pub(super) fn digit(&self, at: usize) -> u8 {
         let byte = match at.checked_sub(self.whole.len()) {
             None => self.whole.get(at),
@@ -241,7 +241,7 @@ impl Suffix {
             b"Ei" => (60, Format::BinarySi),
             [b'e' | b'E', exponent @ ..] => {
                 let exponent: i64 = std::str::from_utf8(exponent).ok()?.parse().ok()?;
-                // The reference cuts the exponent to 32 bits without looking.
+                // The reference truncates the exponent to 32 bits.
                 (i64::from(exponent as i32), Format::DecimalExponent)
             }
             _ => return None,
@@ -250,7 +250,7 @@ impl Suffix {
     }
 }
 
-/// What follows the number must be letters, then a sign, then digits, each of them optional.
+/// Checks that a suffix is letters, then a sign, then digits, each optional.
 fn check_suffix_form(suffix: &[u8]) -> Result<(), ParseQuantityError> {
     let (_, rest) = split_while(suffix, |b| b"eEinumkKMGTP".contains(&b));
     let rest = match rest {

@@ -1,13 +1,13 @@
-//! When two values of a type are the same.
+//! Equality of values of a type.
 
 use super::{Scalar, Schema, Type};
 use crate::quantity::Quantity;
 use crate::value::{Map, Value};
 
 impl Schema<'_> {
-    /// Whether two values mean the same: a list or a map that is empty is as good as none, and absent is
-    /// zero, but a pointer to nothing is not one to something that is empty. Quantities count by what they
-    /// are worth.
+    /// Whether two values are semantically equal (upstream: equality.Semantic.DeepEqual): an empty list or map equals
+    /// an absent one, and absent equals zero, but a nil pointer differs from one to an empty value. Quantities are
+    /// compared by value.
     ///
     /// ```
     /// use kevel_api::value::{Map, Value};
@@ -31,8 +31,8 @@ impl Schema<'_> {
         }
     }
 
-    /// Whether two values of a built-in type are the same to Go's `reflect.DeepEqual`: a list or a map that is
-    /// empty is another than none.
+    /// Whether two values of a built-in type are equal by Go's `reflect.DeepEqual`: an empty list or map differs from
+    /// an absent one.
     pub fn deep_equal(self, a: &Value, b: &Value) -> bool {
         kevel_compute::charge(1);
         if a == b {
@@ -63,7 +63,7 @@ impl Schema<'_> {
         }
     }
 
-    /// Whether a field with this value is as if it were absent.
+    /// Whether a field with this value equals an absent one.
     pub fn is_nothing(self, name: &str, value: &Value) -> bool {
         let Some(field) = self.field(name).filter(|field| !field.pointer()) else {
             return value.is_null();
@@ -114,7 +114,7 @@ impl Schema<'_> {
         }
     }
 
-    /// Whether all fields of one struct are the same in the other.
+    /// Whether all fields of one struct are equal in the other.
     fn has_equal(self, a: &Map, b: &Map) -> bool {
         a.iter().all(|(key, value)| match (b.get(key), self.field(key)) {
             (Some(other), Some(field)) => field.schema().both_equal(value, other),
@@ -129,7 +129,7 @@ impl Schema<'_> {
             || field.is_some_and(|field| !field.pointer() && field.schema().is_zero(value))
     }
 
-    /// Whether a value is what an absent one stands for.
+    /// Whether a value equals an absent one.
     fn is_zero(self, value: &Value) -> bool {
         match (self.ty(), value) {
             (Type::Struct(_), Value::Map(map)) => {

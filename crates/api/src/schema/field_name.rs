@@ -1,5 +1,4 @@
-//! Names of fields, compared by their first eight bytes: most differ there, and those eight compare
-//! as one number.
+//! Field names, compared by their first eight bytes as one number: most names differ there.
 
 use std::cmp::Ordering;
 
@@ -8,7 +7,7 @@ use compact_str::CompactString;
 use super::{FieldEntry, Str, Table};
 use crate::value::Value;
 
-/// A name that is looked for among a struct's fields.
+/// Name to look up among a struct's fields.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldName<'n> {
     head: u64,
@@ -16,20 +15,20 @@ pub struct FieldName<'n> {
 }
 
 impl<'n> FieldName<'n> {
-    /// A name, ready to be compared.
+    /// Makes a name that is ready for comparison.
     #[inline]
     pub fn new(text: &'n [u8]) -> Self {
         FieldName { head: Self::head(text), text }
     }
 
-    /// The first eight bytes of a name, as a number that sorts as they do.
+    /// First eight bytes of a name, as a number of the same order.
     #[inline]
     pub const fn head(name: &[u8]) -> u64 {
         if let Some(first) = name.first_chunk() {
             return u64::from_be_bytes(*first);
         }
         match (name.first_chunk(), name.last_chunk()) {
-            // The middle of the name stands in both halves, in the same place.
+            // The middle of the name is in both halves, at the same place.
             (Some(first), Some(last)) => {
                 (u32::from_be_bytes(*first) as u64) << 32
                     | (u32::from_be_bytes(*last) as u64) << (8 * (8 - name.len()))
@@ -43,7 +42,7 @@ impl<'n> FieldName<'n> {
         }
     }
 
-    /// Whether it is a field's name.
+    /// Whether it is the name of a field.
     #[inline]
     pub fn is(self, table: &Table, field: &FieldEntry) -> bool {
         let Str(start, len) = field.name;
@@ -54,21 +53,21 @@ impl<'n> FieldName<'n> {
         let Some(name) = table.text.as_bytes().get(start..start + len) else { return false };
         match len {
             0..=8 => true,
-            // The last eight bytes are all that is left to compare, which takes no call.
+            // Comparing the last eight bytes completes the comparison without a call.
             9..=16 => name.last_chunk::<8>() == self.text.last_chunk::<8>(),
             _ => name == self.text,
         }
     }
 
-    /// Whether it stands before or after a field's name.
+    /// Order relative to a field's name.
     #[inline]
     pub fn order(self, table: &Table, field: &FieldEntry) -> Ordering {
         self.head.cmp(&field.head).then_with(|| self.text.cmp(table.str(field.name).as_bytes()))
     }
 }
 
-/// Hands each field to `visit`, with its position and that of its entry. Both are sorted by name,
-/// so that it is enough to look for the next one.
+/// Calls `visit` with each field, its position and that of its entry. Both are sorted by name, so that one pass
+/// suffices.
 #[inline]
 pub(super) fn for_each_field<'t>(
     table: &'t Table,
@@ -98,8 +97,7 @@ pub(super) fn for_each_field<'t>(
     }
 }
 
-/// The name of an entry; behind the last one, a name that comes after all: no text begins with
-/// such bytes.
+/// Name of an entry; after the last one, a name that sorts after all: no text begins with such bytes.
 #[inline]
 fn name_at(entries: &[(CompactString, Value)], index: usize) -> FieldName<'_> {
     match entries.get(index) {

@@ -1,29 +1,29 @@
-//! The internal form of built-in types: what Go's structs look like that the reference's rules are about.
+//! Internal form of built-in types: the Go structs that the reference validates.
 //!
-//! They have no names for JSON, so the messages that show one have Go's own names. What an internal
-//! struct is called and has can be told from the versioned one, but for a few facts of `api/`: other
-//! names (`name=`), another order or other fields (`internal=`), pointers that are none (`direct`).
+//! They have no JSON names, so that messages with such a struct have Go's names. Names and fields of an internal struct
+//! follow from the versioned one, except for a few facts in `api/`: other names (`name=`), another order or other
+//! fields (`internal=`), and values that are no pointers (`direct`).
 
 use super::{Field, FieldFlags, Role, Schema, StructFlags, StructSchema};
 
-/// A field of the internal form of a struct.
+/// Field of the internal form of a struct.
 #[derive(Clone, Copy, Debug)]
 pub enum InternalField<'t> {
-    /// One that the struct has itself.
+    /// A field of the struct itself.
     Own(Field<'t>),
-    /// One that the struct around it has, by its name in JSON.
+    /// A field of the enclosing struct, by its JSON name.
     Outer(&'t str),
-    /// One that no version has: its name and what it always is.
+    /// A field that no version has: name and constant value.
     Constant(&'t str, &'t str),
 }
 
 impl<'t> StructSchema<'t> {
-    /// Whether there is no internal form of it.
+    /// Whether the struct has no internal form.
     pub fn is_external(self) -> bool {
         self.flags().has(StructFlags::EXTERNAL)
     }
 
-    /// The struct of this name whose fields stand among its own.
+    /// Inlined struct of this name.
     pub fn inlined(self, name: &str) -> Option<Schema<'t>> {
         let inlined = self.members().iter().filter_map(|member| match member.role {
             Role::Inline(id) => Some(self.other(id)),
@@ -34,14 +34,14 @@ impl<'t> StructSchema<'t> {
         inlined.next()
     }
 
-    /// The fields in the order in which the struct has them in Go.
+    /// Fields in the order of the Go struct.
     pub fn fields_in_order(self) -> Vec<Field<'t>> {
         let mut fields: Vec<Field<'t>> = self.fields().collect();
         fields.sort_by_key(|field| field.rank());
         fields
     }
 
-    /// The fields of the internal form, in order.
+    /// Fields of the internal form, in order.
     pub fn internal_fields(self) -> Vec<InternalField<'t>> {
         let told = self.table.list(self.entry.internal);
         if told.len() == 0 {
@@ -57,7 +57,7 @@ impl<'t> StructSchema<'t> {
 }
 
 impl<'t> Field<'t> {
-    /// The name in Go.
+    /// Go name.
     ///
     /// ```
     /// let pod = kevel_api::builtin::schema("", "v1", "Pod").unwrap();
@@ -81,14 +81,14 @@ impl<'t> Field<'t> {
     }
 }
 
-/// What fields are called in Go that begin with one of these words in JSON: all of it is large.
+/// Initialisms: JSON names that begin with one of these words begin with it in capitals in Go.
 const INITIALISMS: [&str; 36] = [
     "API", "AWS", "CA", "CEL", "CIDR", "CIDRs", "CSI", "DNS", "FC", "FS", "GCE", "GID", "GMSA",
     "GRPC", "HTTP", "ID", "IP", "IPs", "IQN", "ISCSI", "JSON", "NFS", "OS", "PD", "PKIX", "QOS",
     "RBD", "SE", "SSL", "TCP", "TLS", "TTL", "TTY", "UID", "URL", "WWIDs",
 ];
 
-/// The name that a field of this name in JSON has in Go, as a rule.
+/// Go name of a field by its JSON name, as a rule.
 fn go_name(json: &str) -> String {
     let end = json.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(json.len());
     let (word, rest) = json.split_at(end);

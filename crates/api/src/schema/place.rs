@@ -1,19 +1,19 @@
-//! What a path leads to.
+//! Lookup of a field path in a schema.
 
 use super::{Field, Schema};
 use crate::field_error::Path;
 
-/// A place in objects of a kind.
+/// Position in the schema of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'t> {
-    /// What stands there.
+    /// Type at the position.
     pub schema: Schema<'t>,
-    /// The field that it is, unless it is an item of a list, an entry of a map or the object itself.
+    /// Field, unless the position is a list item, a map entry or the object itself.
     pub field: Option<Field<'t>>,
 }
 
 impl<'t> Schema<'t> {
-    /// What a path leads to that begins here; nothing if it leads nowhere.
+    /// Position of a path that begins here; `None` if the path does not exist.
     ///
     /// ```
     /// use kevel_api::field_error::Path;

@@ -1,10 +1,10 @@
-//! Which fields of a struct the encoder writes.
+//! Fields of a struct that the encoder writes.
 
 use super::{Field, FieldFlags, Schema, Type};
 use crate::value::Value;
 
 impl Field<'_> {
-    /// Whether a field of a built-in type is written, which has this value.
+    /// Whether the encoder writes a field of a built-in type with this value.
     pub fn is_written(self, value: Option<&Value>) -> bool {
         let Some(value) = value else { return self.flags().has(FieldFlags::WRITTEN_EMPTY) };
         let schema = self.schema();
@@ -18,7 +18,7 @@ impl Field<'_> {
 }
 
 impl Schema<'_> {
-    /// Whether a struct holds nothing but structs that hold nothing.
+    /// Whether a struct contains only empty structs.
     pub fn is_zero_struct(self, value: &Value) -> bool {
         let Value::Map(map) = value else { return value.is_null() };
         map.iter().all(|(key, value)| match self.field(key) {

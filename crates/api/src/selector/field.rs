@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Requirements on an object's fields, all of which must hold. None at all select everything.
+/// Requirements on an object's fields, all of which must hold. An empty selector selects everything.
 ///
 /// ```
 /// use kevel_api::selector::field::FieldSelector;
@@ -24,13 +24,13 @@ pub struct FieldSelector {
 pub struct Requirement {
     /// The field, such as `metadata.name`.
     pub field: CompactString,
-    /// How field and value must compare.
+    /// Comparison.
     pub operator: Operator,
     /// The value, without escapes.
     pub value: CompactString,
 }
 
-/// How a field's value must compare.
+/// Comparison of a field with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// Written `=`; read from `==` too.
@@ -53,7 +53,7 @@ impl FieldSelector {
         &self.requirements
     }
 
-    /// The same, to be changed.
+    /// Mutable requirements.
     pub fn requirements_mut(&mut self) -> &mut [Requirement] {
         &mut self.requirements
     }
@@ -63,8 +63,8 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether the fields satisfy every requirement. A field that is not there is empty. Each field is looked up
-    /// once, as requirements on it stand beside each other: a selector may name one very often.
+    /// Whether the fields satisfy every requirement. A missing field is empty. Each field is looked up once, as
+    /// requirements on it are adjacent: a selector may name a field many times.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.chunk_by(|one, other| one.field == other.field).all(|of_field| {
             let Some(first) = of_field.first() else { return true };
@@ -75,19 +75,19 @@ impl FieldSelector {
         })
     }
 
-    /// Whether there are so many requirements that one evaluation is worth sharing.
+    /// Whether the selector has so many requirements that sharing its evaluation pays off.
     pub fn is_large(&self) -> bool {
         self.requirements.len() > FEW_REQUIREMENTS
     }
 
-    /// The value that the field must have, if there is only one.
+    /// Value that the field must have, if the selector requires one.
     pub fn requires_exact_match(&self, field: &str) -> Option<&str> {
         let wanted = |r: &&Requirement| r.operator == Operator::Equals && r.field == field;
         self.requirements.iter().find(wanted).map(|r| r.value.as_str())
     }
 }
 
-/// Why a text is not a field selector.
+/// Error of parsing a field selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseFieldSelectorError {
     /// A term has no operator.
@@ -97,9 +97,9 @@ pub enum ParseFieldSelectorError {
         /// The term in question.
         term: String,
     },
-    /// A backslash stands before a character that needs none.
+    /// A backslash precedes a character that needs none.
     InvalidEscape(String),
-    /// An operator or separator stands in a value without a backslash.
+    /// An operator or separator in a value has no backslash.
     Unescaped(char),
     /// The text is longer than [`MAX_SELECTOR_LENGTH`].
     TooLong,
@@ -143,7 +143,7 @@ impl FromStr for FieldSelector {
                 return Err(ParseFieldSelectorError::NoOperator { selector, term });
             };
             let value = unescape(value)?;
-            // Nothing equal to nothing is no requirement.
+            // An empty field that equals an empty value is no requirement.
             if !(field.is_empty() && value.is_empty()) {
                 let (field, value) = (field.into(), value.into());
                 requirements.push(Requirement { field, operator, value });
@@ -165,7 +165,7 @@ fn split_terms(selector: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Splits at the first operator. The field's name knows no escapes.
+/// Splits at the first operator. The field name has no escapes.
 fn split_term(term: &str) -> Option<(&str, Operator, &str)> {
     const OPERATORS: [(&str, Operator); 3] =
         [("!=", Operator::NotEquals), ("==", Operator::Equals), ("=", Operator::Equals)];
@@ -175,7 +175,7 @@ fn split_term(term: &str) -> Option<(&str, Operator, &str)> {
     OPERATORS.iter().find_map(|&(text, operator)| Some((field, operator, rest.strip_prefix(text)?)))
 }
 
-/// Writes a value so that it can stand in a field selector.
+/// Escapes a value for a field selector.
 pub fn escape(value: &str) -> Cow<'_, str> {
     if !value.contains(SPECIAL) {
         return Cow::Borrowed(value);

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use thin_vec::{ThinVec, thin_vec};
 
-/// Requirements on an object's labels, all of which must hold. None at all select everything.
+/// Requirements on an object's labels, all of which must hold. An empty selector selects everything.
 ///
 /// ```
 /// use kevel_api::selector::label::LabelSelector;
@@ -30,7 +30,7 @@ use thin_vec::{ThinVec, thin_vec};
 pub struct LabelSelector {
     selects_nothing: bool,
     requirements: Vec<Requirement>,
-    /// The same by label, where there are many.
+    /// Requirements by label, if there are many.
     merged: Option<Arc<ByLabel>>,
 }
 
@@ -43,7 +43,7 @@ pub struct Requirement {
     values: ThinVec<CompactString>,
 }
 
-/// How a label must relate to a requirement's values.
+/// Relation of a label to a requirement's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `key in (a,b)`
@@ -82,11 +82,11 @@ impl LabelSelector {
     pub const EVERYTHING: LabelSelector =
         LabelSelector { selects_nothing: false, requirements: Vec::new(), merged: None };
 
-    /// The selector that selects nothing: what an API object without a selector has.
+    /// The selector that selects nothing, of an API object without a selector.
     pub const NOTHING: LabelSelector =
         LabelSelector { selects_nothing: true, requirements: Vec::new(), merged: None };
 
-    /// A selector of the given requirements, which it puts in the order of their keys.
+    /// Makes a selector, with requirements sorted by key.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         let merged =
@@ -94,8 +94,8 @@ impl LabelSelector {
         LabelSelector { selects_nothing: false, requirements, merged }
     }
 
-    /// The selector that an API object spells out as `matchLabels` and `matchExpressions`. The
-    /// error is the message about the first part that is wrong.
+    /// Selector from `matchLabels` and `matchExpressions` of an API object. The error is the message about the first
+    /// invalid part.
     pub fn from_parts<'a, V>(
         match_labels: impl IntoIterator<Item = (&'a str, &'a str)>,
         match_expressions: impl IntoIterator<Item = MatchExpression<'a, V>>,
@@ -129,7 +129,7 @@ impl LabelSelector {
         Ok(LabelSelector::new(requirements))
     }
 
-    /// The selector that stands in an API object; one that is not there selects nothing.
+    /// Selector from an API object; a missing one selects nothing.
     pub fn from_value(selector: Option<&Value>) -> Result<Self, ParseLabelSelectorError> {
         let Some(selector) = selector else { return Ok(LabelSelector::NOTHING) };
         let labels = selector.at(&["matchLabels"]).and_then(Value::as_map);
@@ -162,8 +162,8 @@ impl LabelSelector {
         self.selects_nothing
     }
 
-    /// Whether the labels of an object satisfy every requirement. That costs no more than the labels that there are, or
-    /// than those that are named.
+    /// Whether the labels of an object satisfy every requirement. Takes no more steps than there are labels, or named
+    /// labels.
     pub fn selects(&self, labels: &impl LabelSet) -> bool {
         if self.selects_nothing {
             return false;
@@ -174,12 +174,12 @@ impl LabelSelector {
         }
     }
 
-    /// Whether there are so many requirements that one evaluation is worth sharing.
+    /// Whether the selector has so many requirements that sharing its evaluation pays off.
     pub fn is_large(&self) -> bool {
         self.merged.is_some()
     }
 
-    /// The value that the label must have, if the first requirement on it leaves only one.
+    /// Value that the label must have, if the first requirement on it allows only one.
     pub fn requires_exact_match(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
         match (requirement.operator, requirement.values.as_slice()) {
@@ -190,8 +190,7 @@ impl LabelSelector {
 }
 
 impl Requirement {
-    /// A requirement whose key, operator and values go together; otherwise all that is wrong with
-    /// them, at paths below `path`.
+    /// Makes a requirement after validating key, operator and values; all errors are at paths below `path`.
     pub fn new(
         key: impl Into<CompactString>,
         operator: Operator,
@@ -213,7 +212,7 @@ impl Requirement {
         &self.key
     }
 
-    /// How the label must relate to the values.
+    /// Relation of the label to the values.
     pub fn operator(&self) -> Operator {
         self.operator
     }
@@ -223,7 +222,7 @@ impl Requirement {
         &self.values
     }
 
-    /// Whether a label with this value, or the lack of one, satisfies the requirement.
+    /// Whether a label with this value, or a missing label, satisfies the requirement.
     pub fn matches(&self, label: Option<&str>) -> bool {
         kevel_compute::charge(1);
         let listed = |label: &str| self.lists(label);
@@ -245,14 +244,14 @@ impl Requirement {
         label.and_then(parse_integer).is_some_and(|label| holds(label, self.bound()))
     }
 
-    /// The number that a label is compared with. That there is one was checked when the requirement was made.
+    /// Number with which a label is compared. It was validated when the requirement was made.
     fn bound(&self) -> i64 {
         self.values.first().and_then(|value| parse_integer(value)).unwrap_or_default()
     }
 }
 
 impl Operator {
-    /// Why there cannot be so many values, if so.
+    /// Message if the operator does not allow this number of values.
     fn rejects(self, values: usize) -> Option<&'static str> {
         match self {
             Self::In | Self::NotIn => {
@@ -270,7 +269,7 @@ impl Operator {
         }
     }
 
-    /// What stands between key and values, in front of the key for `DoesNotExist`.
+    /// Symbol between key and values; before the key for `DoesNotExist`.
     fn symbol(self) -> &'static str {
         match self {
             Self::In => " in ",
@@ -291,14 +290,14 @@ fn check_key(key: &str, path: &Path<'_>) -> Option<FieldError> {
     (!problems.is_empty()).then(|| FieldError::invalid(path, key, problems.join("; ")))
 }
 
-/// Checks a requirement's values; `path` is theirs.
+/// Validates a requirement's values, at `path`.
 fn check_values(
     key: &str,
     operator: Operator,
     values: &[CompactString],
     path: &Path<'_>,
 ) -> Vec<FieldError> {
-    // Enough to say what is wrong; a list of a million values need not be answered by as many errors.
+    // Enough to show the problem; a list of a million values need not cause as many errors.
     const MAX_ERRORS: usize = 256;
     let mut errors = Vec::new();
     if let Some(detail) = operator.rejects(values.len()) {

@@ -3,9 +3,8 @@
 pub mod field;
 pub mod label;
 
-/// The longest selector that is read, so that what is made of it stays small. It is as much as a
-/// request's head may hold.
+/// Longest selector that is parsed: as long as a request's head may be.
 pub const MAX_SELECTOR_LENGTH: usize = 1 << 20;
 
-/// Up to so many requirements are looked at one by one, which is quicker than anything that has to be made first.
+/// Number of requirements up to which they are checked one by one, which is faster than any preparation.
 const FEW_REQUIREMENTS: usize = 8;

@@ -1,4 +1,4 @@
-//! The failures that requests meet, each with its code, reason and message.
+//! Errors of requests, each with its code, reason and message.
 
 use super::{FAILURE, Status, StatusCause, StatusDetails, Text, cause, reason};
 use crate::field_error::{
@@ -8,7 +8,7 @@ use crate::gvk::{GroupKind, GroupResource};
 use crate::quote::quote;
 use std::fmt;
 
-/// A failure, as the [`Status`] that answers the request. It prints as its message.
+/// A failed request, with the [`Status`] of the response. Prints its message.
 ///
 /// ```
 /// use kevel_api::{gvk::GroupResource, status::StatusError};
@@ -21,19 +21,19 @@ use std::fmt;
 pub struct StatusError(Box<Status>);
 
 impl StatusError {
-    /// The object does not exist.
+    /// The object does not exist: 404.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} not found", quote(name));
         failure(404, reason::NOT_FOUND, message).about(resource, name)
     }
 
-    /// An object of that name exists.
+    /// An object of that name exists: 409.
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} already exists", quote(name));
         failure(409, reason::ALREADY_EXISTS, message).about(resource, name)
     }
 
-    /// No name could be made up that is not taken.
+    /// No unique name could be generated: 409.
     pub fn generate_name_conflict(resource: &GroupResource, name: &str, retry_after: i32) -> Self {
         let message = format!(
             "{resource} {} already exists, the server was not able to generate a unique name for \
@@ -44,20 +44,20 @@ impl StatusError {
         error.with_details(|details| details.retry_after_seconds = retry_after)
     }
 
-    /// The same about an object that is on its way out: the client may try again when it is gone.
+    /// Adds that the object is being deleted: the client may retry after it is gone.
     pub fn being_deleted(mut self) -> Self {
         self.0.message = format!("object is being deleted: {}", self.0.message).into();
         self
     }
 
-    /// The server does not know who is asking. An empty message gives way to a general one.
+    /// The client is not authenticated: 401. An empty message is replaced by a general one.
     pub fn unauthorized(message: impl Into<Text>) -> Self {
         let message = message.into();
         let message = if message.is_empty() { "not authorized".into() } else { message };
         failure(401, reason::UNAUTHORIZED, message)
     }
 
-    /// The request is not permitted.
+    /// The request is not permitted: 403.
     pub fn forbidden(resource: &GroupResource, name: &str, error: impl fmt::Display) -> Self {
         let message = if resource.is_empty() {
             format!("forbidden: {error}")
@@ -69,14 +69,14 @@ impl StatusError {
         failure(403, reason::FORBIDDEN, message).about(resource, name)
     }
 
-    /// The object is not in the state that the request is made for.
+    /// The object is not in the expected state: 409.
     pub fn conflict(resource: &GroupResource, name: &str, error: impl fmt::Display) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {resource} {}: {error}", quote(name));
         failure(409, reason::CONFLICT, message).about(resource, name)
     }
 
-    /// The object was written by somebody else since it was read.
+    /// The object was modified since it was read: 409.
     pub fn modified(resource: &GroupResource, name: &str) -> Self {
         Self::conflict(
             resource,
@@ -86,13 +86,13 @@ impl StatusError {
         )
     }
 
-    /// The same, with one more thing that was wrong.
+    /// Adds a cause.
     pub fn with_cause(mut self, cause: StatusCause) -> Self {
         self.0.details.get_or_insert_default().causes.push(cause);
         self
     }
 
-    /// An apply would take fields from others, of which `untold` more are only counted.
+    /// An apply conflicts with other managers: 409. `untold` more conflicts are only counted.
     pub fn apply_conflict(
         causes: impl IntoIterator<Item = StatusCause>,
         untold: usize,
@@ -102,17 +102,17 @@ impl StatusError {
         failure(409, reason::CONFLICT, message).with_details(|details| details.causes = causes)
     }
 
-    /// The thing asked for is no longer there.
+    /// The requested thing no longer exists: 410.
     pub fn gone(message: impl Into<Text>) -> Self {
         failure(410, reason::GONE, message)
     }
 
-    /// The revision asked for is no longer there.
+    /// The requested resource version no longer exists: 410.
     pub fn resource_expired(message: impl Into<Text>) -> Self {
         failure(410, reason::EXPIRED, message)
     }
 
-    /// The object is not valid; each error becomes a cause, as far as there is room.
+    /// The object is invalid: 422; each error becomes a cause, within the limits.
     pub fn invalid(kind: &GroupKind, name: &str, errors: impl Into<FieldErrors>) -> Self {
         let errors = errors.into();
         let mut message = format!("{kind} {} is invalid", quote(name));
@@ -134,35 +134,35 @@ impl StatusError {
         })
     }
 
-    /// The request makes no sense.
+    /// The request is malformed: 400.
     pub fn bad_request(message: impl Into<Text>) -> Self {
         failure(400, reason::BAD_REQUEST, message)
     }
 
-    /// The client asks too much.
+    /// The client sends too many requests: 429.
     pub fn too_many_requests(message: impl Into<Text>, retry_after: i32) -> Self {
         failure(429, reason::TOO_MANY_REQUESTS, message)
             .with_details(|details| details.retry_after_seconds = retry_after)
     }
 
-    /// The server is asked too much; no time to try again is given.
+    /// The server has too many requests: 429, without Retry-After.
     pub fn too_many_requests_error(message: &str) -> Self {
         failure(429, reason::TOO_MANY_REQUESTS, format!("Too many requests: {message}"))
     }
 
-    /// Something that the server needs is not there.
+    /// A dependency of the server is unavailable: 503.
     pub fn service_unavailable(message: impl Into<Text>) -> Self {
         failure(503, reason::SERVICE_UNAVAILABLE, message)
     }
 
-    /// The resource does not know the action.
+    /// The resource does not support the action: 405.
     pub fn method_not_supported(resource: &GroupResource, action: &str) -> Self {
         let resource_text = quote(&resource.to_string());
         let message = format!("{action} is not supported on resources of kind {resource_text}");
         failure(405, reason::METHOD_NOT_ALLOWED, message).about(resource, "")
     }
 
-    /// The store did not answer in time.
+    /// The store did not answer in time: 500.
     pub fn server_timeout(resource: &GroupResource, operation: &str, retry_after: i32) -> Self {
         let message = format!(
             "The {operation} operation against {resource} could not be completed at this time, \
@@ -173,7 +173,7 @@ impl StatusError {
             .with_details(|details| details.retry_after_seconds = retry_after)
     }
 
-    /// The server failed.
+    /// Internal error: 500.
     pub fn internal(error: impl fmt::Display) -> Self {
         let error = cut(MAX_MESSAGE_BYTES, &error.to_string()).into_owned();
         let message = format!("Internal error occurred: {error}");
@@ -182,13 +182,13 @@ impl StatusError {
         })
     }
 
-    /// The request took too long; it may still be carried out.
+    /// The request timed out; it may still be carried out: 504.
     pub fn timeout(message: impl fmt::Display, retry_after: i32) -> Self {
         failure(504, reason::TIMEOUT, format!("Timeout: {message}"))
             .with_details(|details| details.retry_after_seconds = retry_after)
     }
 
-    /// The revision asked for has not come yet.
+    /// The requested resource version is not reached yet: 504.
     pub fn too_large_resource_version(minimum: u64, current: u64, retry_after: i32) -> Self {
         let message = format!("Too large resource version: {minimum}, current: {current}");
         Self::timeout(message, retry_after).with_details(|details| {
@@ -200,19 +200,19 @@ impl StatusError {
         })
     }
 
-    /// None of the media types that the client accepts can be written.
+    /// None of the media types that the client accepts is supported: 406.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
         let message = format!("only the following media types are accepted: {accepted}");
         failure(406, reason::NOT_ACCEPTABLE, message)
     }
 
-    /// What the client accepts does not fit to what it asks for.
+    /// The accepted media type does not fit the request: 406.
     pub fn unacceptable(why: impl Into<Text>) -> Self {
         failure(406, reason::NOT_ACCEPTABLE, why)
     }
 
-    /// The object cannot be written as `target` in any media type that the client accepts.
+    /// The object cannot be converted to `target` in any media type that the client accepts: 406.
     pub fn not_acceptable_conversion(target: &str, accepted: &[&str]) -> Self {
         let message = format!(
             "only the following media types are accepted when converting to {target}: {}",
@@ -221,7 +221,7 @@ impl StatusError {
         failure(406, reason::NOT_ACCEPTABLE, message)
     }
 
-    /// The body is in a format that the server does not read.
+    /// The media type of the body is not supported: 415.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -230,14 +230,14 @@ impl StatusError {
         failure(415, reason::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    /// The body is too large.
+    /// The body is too large: 413.
     pub fn request_entity_too_large(message: &str) -> Self {
         let message = format!("Request entity too large: {message}");
         failure(413, reason::REQUEST_ENTITY_TOO_LARGE, message)
     }
 
-    /// A failure of which only the code is known, such as one of the routes themselves.
-    /// `server_message` is what was said, if anything; `verb` is the request's.
+    /// Error of which only the code is known, such as one of routing. `server_message` is the original message, if any;
+    /// `verb` is the request's.
     pub fn generic(
         code: u16,
         verb: &str,
@@ -266,22 +266,22 @@ impl StatusError {
         })
     }
 
-    /// A failure that nobody gave a reason for.
+    /// Error without a reason.
     pub fn unknown(code: u16, error: impl fmt::Display) -> Self {
         failure(code, reason::UNKNOWN, error.to_string())
     }
 
-    /// The status to answer with.
+    /// Status of the response.
     pub fn status(&self) -> &Status {
         &self.0
     }
 
-    /// The status to answer with.
+    /// Status of the response.
     pub fn into_status(self) -> Status {
         *self.0
     }
 
-    /// The reason, for programs.
+    /// Reason, for programs.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
@@ -300,11 +300,11 @@ impl StatusError {
     }
 }
 
-/// The longest message. The reference has no limit; the aggregated errors about an object, which
-/// are the longest, have [`MAX_ERROR_BYTES`] and a few more.
+/// Longest message. The reference has no limit; the longest messages, aggregated errors about an object, have
+/// [`MAX_ERROR_BYTES`] and a few more.
 const MAX_MESSAGE_BYTES: usize = 2 * MAX_ERROR_BYTES;
 
-/// As many causes as are told, and one that says how many are not.
+/// Causes within the limits, and one that counts the others.
 fn bounded(causes: impl IntoIterator<Item = StatusCause>, mut untold: usize) -> Vec<StatusCause> {
     let (mut told, mut bytes) = (Vec::new(), 0);
     for cause in causes {
@@ -347,7 +347,7 @@ fn generic_reason(code: u16, verb: &str, server_message: &str) -> (&'static str,
             reason::NOT_ACCEPTABLE,
             "the server was unable to respond with a content type that the client supports",
         ),
-        // These say what is permitted or accepted.
+        // These messages name what is permitted or accepted.
         403 => return (reason::FORBIDDEN, server_message.to_owned().into()),
         406 => return (reason::NOT_ACCEPTABLE, server_message.to_owned().into()),
         415 => return (reason::UNSUPPORTED_MEDIA_TYPE, server_message.to_owned().into()),

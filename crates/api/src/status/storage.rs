@@ -1,31 +1,30 @@
-//! What a store reports, and the status that a request gets for it.
+//! Storage errors, and the status of a request for each (upstream: storage.StorageError, storeerr).
 
 use super::StatusError;
 use crate::gvk::GroupResource;
 use std::fmt;
 
-/// A store's report of a failed operation on one key. Its text reaches clients inside the messages
-/// of conflicts.
+/// Error of an operation on one key. Its text reaches clients inside the messages of conflicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError {
-    /// What happened.
+    /// Code of the error.
     pub code: StorageErrorCode,
     /// The key.
     pub key: String,
-    /// The revision in question, 0 for none.
+    /// Revision of the conflict, 0 for none.
     pub resource_version: i64,
-    /// What else there is to say.
+    /// Further message.
     pub message: Option<String>,
 }
 
-/// What happened to an operation on a store.
+/// Code of a storage error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageErrorCode {
-    /// There is no such key.
+    /// The key does not exist.
     KeyNotFound = 1,
-    /// There is such a key already.
+    /// The key exists already.
     KeyExists,
-    /// The key is not at the revision that was expected.
+    /// The key does not have the expected revision.
     ResourceVersionConflicts,
     /// The object does not satisfy the operation's preconditions.
     InvalidObj,
@@ -33,15 +32,15 @@ pub enum StorageErrorCode {
     Unreachable,
     /// The store did not answer in time.
     Timeout,
-    /// The object cannot be read.
+    /// The object cannot be decoded.
     CorruptObj,
 }
 
-/// After how long a client should try again when the store did not answer.
+/// Retry-After of a store that did not answer.
 const RETRY_AFTER_SECONDS: i32 = 2;
 
 impl StorageError {
-    /// The failed precondition of an update or a deletion.
+    /// Failed precondition of an update or a deletion.
     pub fn invalid_object(key: impl Into<String>, message: impl Into<String>) -> Self {
         StorageError {
             code: StorageErrorCode::InvalidObj,
@@ -51,7 +50,7 @@ impl StorageError {
         }
     }
 
-    /// The status for the operation `get`, `list`, `create`, `update` or `delete`.
+    /// Status for the operation `get`, `list`, `create`, `update` or `delete`.
     pub fn to_status(&self, operation: &str, resource: &GroupResource, name: &str) -> StatusError {
         use StorageErrorCode::*;
         match (self.code, operation) {

@@ -6,7 +6,7 @@ fn json(error: StatusError) -> String {
     String::from_utf8(error.status().to_json()).unwrap()
 }
 
-/// Puts what differs between failures into what they share.
+/// JSON of a failure with these fields.
 fn failure(rest: &str) -> String {
     format!(r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure",{rest}}}"#)
 }
@@ -250,7 +250,7 @@ fn answers_to_hostile_objects_are_bounded() {
     check(MAX_ERRORS, "a", MAX_ERRORS);
     check(100_000, "a", MAX_ERRORS);
     check(100, &"a".repeat(3 << 20), 4);
-    // Each character takes ten when it is quoted, and a backslash more as JSON.
+    // Each character takes ten bytes when quoted, and a backslash more as JSON.
     check(100, &"\u{10ffff}".repeat(1 << 18), 2);
 
     let long = "x".repeat(3 << 20);

@@ -1,11 +1,11 @@
-//! Times as finely as Go has them, with the offset that they were told in.
+//! Times with nanoseconds and UTC offset, as in Go.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ParseTimeError, Time, parse};
 
-/// A `time.Time` that was read: a point in time to the nanosecond, and how far from UTC it was told.
+/// A parsed `time.Time`: a time to the nanosecond, with its UTC offset.
 ///
 /// ```
 /// use kevel_api::time::NanoTime;
@@ -19,11 +19,11 @@ pub struct NanoTime {
     pub seconds: i64,
     /// Nanoseconds after that second.
     pub nanos: u32,
-    /// Seconds that are added to UTC.
+    /// Offset from UTC in seconds.
     pub offset: i64,
 }
 
-/// A time that RFC 3339 has no text for.
+/// Error of a time that RFC 3339 cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnprintableTime {
     /// Before the year 0, or after the year 9999.
@@ -52,16 +52,16 @@ impl FromStr for NanoTime {
 }
 
 impl NanoTime {
-    /// So many seconds and nanoseconds after 1970 began, in UTC; the nanoseconds may be any number.
+    /// Time that many seconds and nanoseconds after 1970 began, in UTC; the nanoseconds may be any number.
     pub fn at(seconds: i64, nanos: i64) -> Self {
         const SECOND: i64 = 1_000_000_000;
         let seconds = seconds.saturating_add(nanos.div_euclid(SECOND));
         NanoTime { seconds, nanos: nanos.rem_euclid(SECOND) as u32, offset: 0 }
     }
 
-    /// The text of RFC 3339, with as many digits behind the second as there are.
+    /// RFC 3339 text, with as many decimals as needed.
     pub fn to_rfc3339(&self) -> Result<String, UnprintableTime> {
-        // The first and the last second of the years that have four digits.
+        // First and last second of the years with four digits.
         const PRINTED: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
         let local = self.seconds.saturating_add(self.offset);
         if !PRINTED.contains(&local) {

@@ -1,10 +1,10 @@
-//! Reading times by a layout, with the messages that users know.
+//! Parser of times by layout, with Go's messages.
 
 use super::{NanoTime, days_from_civil, days_in_month};
 use crate::quote::quote_ascii;
 use std::fmt;
 
-/// What a text must look like: literal bytes and the elements between them, in order.
+/// Layout of a time: literal bytes and elements, in order.
 pub(super) struct Layout {
     text: &'static str,
     parts: &'static [(&'static str, Element)],
@@ -22,7 +22,7 @@ enum Element {
     Zone,
 }
 
-/// Seconds; a fraction may follow them although the layout has none.
+/// Layout in seconds; a fraction may follow although the layout has none.
 pub(super) const RFC3339: Layout = Layout {
     text: "2006-01-02T15:04:05Z07:00",
     parts: &[
@@ -36,7 +36,7 @@ pub(super) const RFC3339: Layout = Layout {
     ],
 };
 
-/// Seconds with exactly six decimals.
+/// Layout with exactly six decimals.
 pub(super) const RFC3339_MICRO: Layout = Layout {
     text: "2006-01-02T15:04:05.000000Z07:00",
     parts: &[
@@ -52,7 +52,7 @@ pub(super) const RFC3339_MICRO: Layout = Layout {
 };
 
 impl Element {
-    /// How the element is written in a layout, and so in messages.
+    /// Text of the element in a layout, and in messages.
     fn as_str(self) -> &'static str {
         match self {
             Element::Year => "2006",
@@ -67,7 +67,7 @@ impl Element {
     }
 }
 
-/// Why a text is not a time.
+/// Error of parsing a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseTimeError {
     text: String,
@@ -96,7 +96,7 @@ impl fmt::Display for ParseTimeError {
 
 impl std::error::Error for ParseTimeError {}
 
-/// Reads a time by a layout.
+/// Parses a time by a layout.
 pub(super) fn parse(layout: &Layout, text: &str) -> Result<NanoTime, ParseTimeError> {
     let fail = |problem| ParseTimeError { text: text.to_owned(), problem };
     let cannot_parse = |rest: &[u8], element| {
@@ -134,7 +134,7 @@ struct Fields {
     offset: i64,
 }
 
-/// What is wrong with an element: its form, or the value that is named.
+/// Error of an element: its form, or the named value is out of range.
 enum Bad {
     Form,
     Range(&'static str),
@@ -146,7 +146,7 @@ impl Fields {
         days * 86_400 + self.hour * 3600 + self.minute * 60 + self.second - self.offset
     }
 
-    /// Reads one element and returns what follows it.
+    /// Parses one element; returns the rest of the text.
     fn read<'a>(
         &mut self,
         element: Element,
@@ -165,7 +165,7 @@ impl Fields {
             }
             Element::Day => (self.day, rest) = two_digits(text)?,
             Element::Hour => {
-                // The one element that may have a single digit.
+                // The only element that may have a single digit.
                 (self.hour, rest) = two_digits(text).or_else(|_| match text {
                     [digit @ b'0'..=b'9', after @ ..] => Ok((i64::from(digit - b'0'), after)),
                     _ => Err(Bad::Form),
@@ -198,7 +198,7 @@ impl Fields {
         Ok(rest)
     }
 
-    /// Reads the decimals of a second, of which nine count. Without any, `unread` is left.
+    /// Parses the decimals of a second, of which nine count. Returns `unread` if there are none.
     fn fraction<'a>(&mut self, text: &'a [u8], unread: &'a [u8]) -> &'a [u8] {
         let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if len == 0 {
@@ -218,8 +218,7 @@ impl Fields {
         };
         let hours = two_digits(&[*h1, *h2]).map(|(hours, _)| hours);
         let minutes = two_digits(&[*m1, *m2]).map(|(minutes, _)| minutes);
-        // Offsets of 24 hours and 60 minutes are in use, and a value out of range is told before
-        // anything else that is wrong.
+        // Offsets of 24 hours and 60 minutes are in use, and a value out of range is reported before any other error.
         let hours = hours?;
         in_range(0..=24, hours, "time zone offset hour")?;
         let minutes = minutes?;
@@ -260,7 +259,7 @@ fn number(digits: &[u8]) -> Result<i64, Bad> {
     })
 }
 
-/// Six decimals, of which the first may be a sign: a quirk of the reference.
+/// Parses six decimals, of which the first may be a sign: a quirk of the reference.
 fn micros(digits: &[u8]) -> Result<u32, Bad> {
     let (negative, digits) = match digits {
         [b'-', rest @ ..] => (true, rest),

@@ -1,5 +1,5 @@
-//! The requirements of a large selector put together by label, so that evaluating it costs no more than the labels of
-//! an object, or than the labels that it names, whichever are fewer.
+//! Requirements of a large selector, merged by label, so that its evaluation takes no more steps than there are labels
+//! in the object or in the selector, whichever are fewer.
 
 use compact_str::CompactString;
 
@@ -14,7 +14,7 @@ pub trait LabelSet {
     /// Number of labels.
     fn count(&self) -> usize;
 
-    /// Whether something holds of all labels, each a key and its value.
+    /// Whether a predicate holds for all labels, each a key and a value.
     fn all(&self, holds: impl FnMut(&str, &str) -> bool) -> bool;
 }
 
@@ -33,7 +33,7 @@ impl LabelSet for Map {
     }
 }
 
-/// Labels that may not be there.
+/// Labels that may be absent.
 impl LabelSet for Option<&Map> {
     fn get(&self, key: &str) -> Option<&str> {
         (*self)?.get(key)?.as_str()
@@ -48,7 +48,7 @@ impl LabelSet for Option<&Map> {
     }
 }
 
-/// The labels of an object's tree.
+/// Labels of an object's tree.
 impl LabelSet for Value {
     fn get(&self, key: &str) -> Option<&str> {
         labels(self)?.get(key)?.as_str()
@@ -70,14 +70,14 @@ fn labels(object: &Value) -> Option<&Map> {
 /// Requirements of a selector, by label.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByLabel {
-    /// In order of their keys.
+    /// Labels, sorted by key.
     labels: Vec<OfLabel>,
     /// Number of labels that an object must have.
     needed: usize,
 }
 
 impl ByLabel {
-    /// Of requirements in the order of their keys.
+    /// Merges requirements that are sorted by key.
     pub fn new(requirements: &[Requirement]) -> Self {
         let same = requirements.chunk_by(|one, other| one.key == other.key);
         let labels: Vec<OfLabel> = same.filter_map(OfLabel::new).collect();
@@ -106,25 +106,25 @@ impl ByLabel {
     }
 }
 
-/// All that a selector requires of one label.
+/// All requirements on one label.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 struct OfLabel {
     key: CompactString,
-    /// Whether an object must have it.
+    /// Whether an object must have the label.
     needed: bool,
-    /// Whether an object must not have it.
+    /// Whether an object must not have the label.
     excluded: bool,
-    /// The values that it may have, sorted; any if `None`.
+    /// Allowed values, sorted; `None` allows any.
     listed: Option<Vec<CompactString>>,
-    /// The values that it may not have, sorted.
+    /// Forbidden values, sorted.
     unlisted: Vec<CompactString>,
-    /// The bounds between which its value, a number, must be.
+    /// Exclusive bounds of the value as a number.
     above: Option<i64>,
     below: Option<i64>,
 }
 
 impl OfLabel {
-    /// Of requirements on one label.
+    /// Merges requirements on one label.
     fn new(requirements: &[Requirement]) -> Option<Self> {
         let key = requirements.first()?.key.clone();
         let mut label = OfLabel { key, ..OfLabel::default() };

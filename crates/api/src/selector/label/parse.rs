@@ -1,4 +1,4 @@
-//! Reading a label selector's text.
+//! Parser of label selectors.
 
 use super::{LabelSelector, Operator, Requirement, check_key};
 use crate::field_error::Path;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text, or an API object, is not a label selector.
+/// Error of parsing a label selector, from text or from an API object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLabelSelectorError(String);
 
@@ -48,7 +48,7 @@ enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The text that a message shows.
+    /// Text in messages.
     fn literal(self) -> &'a str {
         match self {
             Token::End => "",
@@ -69,7 +69,7 @@ impl<'a> Lexer<'a> {
     fn token(&mut self) -> Token<'a> {
         self.rest = self.rest.trim_start_matches(is_space);
         let length = match self.rest.as_bytes() {
-            // To the reference a zero byte is the end: of the text here, of a token below.
+            // The reference takes a zero byte for the end: of the text here, of a token below.
             [] | [0, ..] => return Token::End,
             [b'=' | b'!', b'=', ..] => 2,
             [b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<', ..] => 1,
@@ -85,7 +85,7 @@ impl<'a> Lexer<'a> {
         Token::Symbol(self.split(length))
     }
 
-    /// Takes the next token's text. The bytes that end one are ASCII, so characters stay whole.
+    /// Takes the next token's text. Tokens end at ASCII bytes, so that characters stay whole.
     fn split(&mut self, length: usize) -> &'a str {
         let (token, rest) = self.rest.split_at(length);
         self.rest = rest.strip_prefix('\0').unwrap_or(rest);
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
     }
 
     fn operator(&mut self) -> Result<Operator, String> {
-        // `in` and `notin` are words only here; elsewhere they are keys and values.
+        // `in` and `notin` are operators only here; elsewhere they are keys and values.
         let token = self.take();
         Ok(match token {
             Token::Identifier("in") => Operator::In,
@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a list in parentheses. Empty places in it count as one empty value.
+    /// Parses a list in parentheses. Missing values count as one empty value.
     fn values(&mut self) -> Result<BTreeSet<&'a str>, String> {
         let open = self.take();
         if !open.is("(") {

@@ -185,12 +185,12 @@ fn hostile_texts_stay_small() {
     assert_eq!(error.matches("Invalid value").count(), 256);
 }
 
-/// Whether labels satisfy all requirements, one after the other.
+/// Whether labels satisfy all requirements, checked one by one.
 fn naively<'a>(selector: &LabelSelector, find: impl Fn(&str) -> Option<&'a str>) -> bool {
     selector.requirements().iter().all(|requirement| requirement.matches(find(&requirement.key)))
 }
 
-/// Labels that count how often they are asked for one.
+/// Labels that count lookups.
 struct Counted<'l> {
     labels: &'l [(&'l str, &'l str)],
     asked: std::cell::Cell<usize>,
@@ -236,7 +236,7 @@ fn large_selector_agrees_with_its_requirements_one_by_one() {
         "k=",
     ];
     let values = ["1", "2", "3", "4", "x", ""];
-    // Every part is left out in turn, so that few and many, needed and excluded labels meet.
+    // Every part is left out in turn, to cover few and many, needed and excluded labels.
     for skipped in 0..parts.len() {
         for only in [parts.len(), 3] {
             let chosen = parts.iter().enumerate().filter(|(at, _)| *at != skipped);
@@ -276,7 +276,7 @@ fn selector_asks_for_no_more_labels_than_there_are() {
     let counted = Counted { labels: &labels, asked: Default::default() };
     assert!(parse(&many).unwrap().selects(&counted));
     assert_eq!(counted.asked.take(), labels.len());
-    // Requirements on one label are one.
+    // Requirements on one label are merged.
     let many = (0..10_000).map(|i| format!("app!=v{i}")).collect::<Vec<_>>().join(",");
     assert!(parse(&many).unwrap().selects(&counted));
     assert_eq!(counted.asked.take(), 1);
