@@ -1,11 +1,10 @@
-//! Base64 as Go's `[]byte` fields have it in JSON: the standard alphabet, padded. And as URLs have
-//! it.
+//! Base64: as in Go's `[]byte` fields in JSON (standard alphabet, padded), and in the URL alphabet.
 
 use compact_str::CompactString;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The text of some bytes.
+/// Encodes bytes.
 ///
 /// ```
 /// assert_eq!(kevel_codec::base64::encode(b"hello"), "aGVsbG8=");
@@ -23,8 +22,8 @@ pub fn encode(bytes: &[u8]) -> CompactString {
     text
 }
 
-/// Appends the bytes of a text. Line breaks are skipped, as Go does; the error is the position
-/// that Go's `illegal base64 data at input byte N` names.
+/// Decodes a text and appends the bytes. Line breaks are skipped, as in Go; the error is the position in Go's `illegal
+/// base64 data at input byte N`.
 ///
 /// ```
 /// let mut bytes = Vec::new();
@@ -36,11 +35,11 @@ pub fn decode_into(text: &str, bytes: &mut Vec<u8>) -> Result<(), usize> {
     decode_bytes_into(text.as_bytes(), bytes)
 }
 
-/// The same of a text that may not be UTF-8.
+/// Decodes a text that may not be UTF-8.
 pub(crate) fn decode_bytes_into(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), usize> {
     bytes.reserve(text.len() / 4 * 3);
     let mut at = 0;
-    // Whole groups without padding or line breaks: all of a text but its end, as a rule.
+    // Whole groups without padding or line breaks: usually all of a text but its end.
     while let Some(&[a, b, c, d]) = text.get(at..at + 4) {
         let [a, b, c, d] = [a, b, c, d].map(|byte| u32::from(SEXTETS[byte as usize]));
         if (a | b | c | d) > 63 {
@@ -53,7 +52,7 @@ pub(crate) fn decode_bytes_into(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), 
     decode_slowly(text, at, bytes)
 }
 
-/// The text of some bytes in the alphabet of URLs, without padding: that of JSON web tokens.
+/// Encodes bytes in the URL alphabet, without padding, as in JSON web tokens.
 ///
 /// ```
 /// assert_eq!(kevel_codec::base64::encode_url(b"???"), "Pz8_");
@@ -62,7 +61,7 @@ pub fn encode_url(bytes: &[u8]) -> String {
     encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")
 }
 
-/// Undoes [`encode_url`]; `None` if the text is something else.
+/// Decodes the form of [`encode_url`]; `None` if the text is not in it.
 ///
 /// ```
 /// assert_eq!(kevel_codec::base64::decode_url("Pz8_").as_deref(), Some(&b"???"[..]));
@@ -82,7 +81,7 @@ pub fn decode_url(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// One character at a time, from a group's start on.
+/// Decodes character by character, from the start of a group on.
 fn decode_slowly(text: &[u8], mut at: usize, bytes: &mut Vec<u8>) -> Result<(), usize> {
     let (mut group, mut digits) = (0u32, 0);
     while let Some(&byte) = text.get(at) {
@@ -106,11 +105,11 @@ fn decode_slowly(text: &[u8], mut at: usize, bytes: &mut Vec<u8>) -> Result<(), 
             }
         }
     }
-    // A group that breaks off is reported where it began, counting digits backwards.
+    // An incomplete group is reported where it began, counting digits backwards.
     if digits == 0 { Ok(()) } else { Err(at - digits) }
 }
 
-/// Reads the end of a text from its first `=` on.
+/// Decodes the end of a text from its first `=` on.
 fn padding(
     text: &[u8],
     position: usize,
@@ -134,10 +133,10 @@ fn padding(
     rest.next().map_or(Ok(()), Err)
 }
 
-/// Not a digit.
+/// Marks a character that is no digit.
 const NONE: u8 = 0xff;
 
-/// The value of each digit.
+/// Value of each digit.
 const SEXTETS: [u8; 256] = {
     let mut sextets = [NONE; 256];
     let mut i = 0;

@@ -1,4 +1,4 @@
-//! JSON, YAML, protobuf and CBOR, each written once over `Schema`.
+//! Codecs for JSON, YAML, protobuf and CBOR, each written once over `Schema`.
 
 pub mod base64;
 pub mod cbor;

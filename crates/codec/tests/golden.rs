@@ -1,4 +1,4 @@
-//! The reference's own objects in JSON, YAML and protobuf: each must become each of the others exactly.
+//! Tests of the reference's golden objects in JSON, YAML and protobuf: each converts to each of the others exactly.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use kevel_api::builtin;
@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 use kevel_codec::{base64, json, protobuf, yaml};
 use kevel_test_support::facts;
 
-/// How many objects there are, and how many of versions that are gone and not defined here.
+/// Number of objects, and of objects of removed versions that are not defined here.
 const OBJECTS: usize = 129;
 const UNDEFINED: usize = 32;
 
@@ -44,7 +44,7 @@ impl Golden {
         Golden { json: text("json"), yaml: text("yaml"), protobuf }
     }
 
-    /// None if the kind is not defined.
+    /// Schema of the object; `None` if the kind is not defined.
     fn schema(&self) -> Option<Schema<'static>> {
         let envelope = protobuf::decode_object(&self.protobuf).unwrap();
         let (group, version) =
@@ -71,7 +71,7 @@ impl Golden {
     }
 
     fn read_json(&self, schema: Schema<'_>) -> Result<Value, String> {
-        // Documents inside keep their white space, which those of the other forms do not have.
+        // Embedded documents keep their white space, which those of the other forms do not have.
         let compact = json::compact(self.json.as_bytes()).map_err(|error| error.to_string())?;
         strict(json::decode(compact.as_bytes(), schema, json::Unknown::Report))
     }
@@ -87,8 +87,8 @@ impl Golden {
         envelope.decode(schema).map_err(|error| error.to_string())
     }
 
-    /// Where what is written is not the golden text. Protobuf and YAML must be equal to the byte, JSON in the
-    /// text that it has when compact.
+    /// Differences between the encoded and the golden text. Protobuf and YAML must be equal byte for byte, JSON after
+    /// compaction.
     fn written(&self, value: &Value, schema: Schema<'_>) -> Vec<(&'static str, String)> {
         let (mut json, mut yaml) = (Vec::new(), Vec::new());
         json::encode(value, schema, &mut json);
@@ -112,7 +112,7 @@ fn strict(read: Result<json::Decoded, json::Error>) -> Result<Value, String> {
     }
 }
 
-/// Where two byte strings part.
+/// First difference of two byte strings.
 fn difference(ours: &[u8], theirs: &[u8]) -> String {
     let at = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
     let around = |bytes: &[u8]| {

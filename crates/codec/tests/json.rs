@@ -1,4 +1,4 @@
-//! What the JSON codec makes of documents, side by side with what the reference makes of them.
+//! Tests of the JSON codec against results of the reference.
 
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
@@ -17,7 +17,7 @@ fn schema(kind: &str) -> Schema<'static> {
     kevel_api::builtin::schema(group, version, kind).expect(kind)
 }
 
-/// Reads a document strictly: an error, or the strict errors and the document as it is written.
+/// Decodes a document strictly: an error, or the strict errors and the encoded document.
 fn outcome(kind: &str, document: &[u8]) -> Result<(String, String), String> {
     let schema = schema(kind);
     let read = json::decode(document, schema, Unknown::Report).map_err(|e| e.to_string())?;
@@ -187,7 +187,7 @@ fn wrong_types_are_told_in_the_words_of_go() {
             "json: cannot unmarshal bool into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
         ),
         ("Secret", r#"{"data":{"a":"x"}}"#, "illegal base64 data at input byte 0"),
-        // What a type's own reader says counts before an earlier wrong type.
+        // The error of a type's own decoder goes before an earlier wrong type.
         (
             "Deployment",
             r#"{"spec":{"replicas":"x","template":{"metadata":{"creationTimestamp":5}}}}"#,
@@ -213,7 +213,7 @@ fn wrong_types_are_told_in_the_words_of_go() {
             r#"{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"additionalProperties":1}}}]}}"#,
             "boolean or JSON schema expected",
         ),
-        // A document that is no JSON is told so first.
+        // A syntax error goes before all others.
         ("Pod", r#"{"kind":1"#, "unexpected end of JSON input"),
     ] {
         assert_eq!(error(kind, document), expected, "{document}");
@@ -383,7 +383,7 @@ fn depth_is_bounded() {
     let error = json::decode_any(format!("[{deepest}]").as_bytes(), Unknown::Report);
     let expected = json::Error::Syntax("invalid character '[' exceeded max depth".to_owned());
     assert_eq!(error.expect_err("it is too deep"), expected);
-    // What is only passed over may be as deep as in the reference.
+    // Skipped text may be as deep as in the reference.
     let document = |levels| format!(r#"{{"data":{}}}"#, nested("[", "", "]", levels));
     assert!(outcome("ControllerRevision", document(9_999).as_bytes()).is_ok());
     assert_eq!(error_of_depth(&document(10_000)), expected.to_string());
@@ -412,7 +412,7 @@ fn the_deepest_trees_fit_in_a_small_stack() {
     thread.join().expect("the stack is large enough");
 }
 
-/// Each is told once, and those behind a great many repetitions no more.
+/// Each strict error is reported once, and errors after very many repetitions are not reported.
 #[test]
 fn repeated_strict_errors_are_told_once() {
     let document = format!(r#"{{{}"b":0}}"#, r#""a":0,"#.repeat(1000));
@@ -431,7 +431,7 @@ fn hostile_duplicates_are_refused() {
     assert_eq!(error("ConfigMap", &document), "too many duplicate fields");
 }
 
-/// A custom kind: `spec` is known, `spec.any` and `spec.template` keep what they are given.
+/// A custom resource: `spec` is known, `spec.any` and `spec.template` preserve unknown fields.
 fn widget() -> (kevel_api::schema::Table, u32) {
     let definition = r#"{"type":"object","properties":{"spec":{"type":"object","properties":{
         "size":{"type":"integer"},

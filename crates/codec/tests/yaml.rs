@@ -1,10 +1,10 @@
-//! YAML against the reference's answers.
+//! Tests of the YAML codec against results of the reference.
 
 use kevel_api::builtin;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 
-/// The cases of a file: what stands behind `=====`, and behind `-----`.
+/// Cases of a file: the parts after `=====` and after `-----`.
 fn cases(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     file.split("=====\n").skip(1).map(|case| case.split_once("\n-----\n").expect("two parts"))
 }
@@ -38,7 +38,7 @@ fn writes_as_the_reference_writes() {
 #[test]
 fn what_is_written_is_read_again() {
     for (document, _) in cases(include_str!("yaml/from_json.txt")) {
-        // NEL is a line break to the reference too, wherever it stands.
+        // NEL is a line break to the reference too, everywhere.
         let json = yaml::to_json(document.replace("\\u0085", "x").as_bytes()).unwrap().text;
         let mut out = Vec::new();
         yaml::from_json(&json, &mut out).unwrap();
@@ -148,7 +148,7 @@ fn deep_documents_are_written() {
         let mut out = Vec::new();
         yaml::from_json(lists.as_bytes(), &mut out).unwrap();
         assert_eq!(to_json(&out), lists);
-        // Each of these stands on a line of its own, behind twice its depth in spaces.
+        // Each of these is on a line of its own, indented by twice its depth.
         let maps = "{\"a\":".repeat(9_000) + "1" + &"}".repeat(9_000);
         let error = yaml::from_json(maps.as_bytes(), &mut out).unwrap_err();
         assert_eq!(error.to_string(), "yaml: the document to write is nested too deep");

@@ -1,4 +1,4 @@
-//! Values without a type, as `map[string]interface{}` holds them.
+//! Decoding of untyped values, as in Go's `map[string]interface{}`.
 
 use kevel_api::value::Value;
 

@@ -1,5 +1,5 @@
-//! Custom kinds: unknown fields are dropped where the schema does not keep them, and everything
-//! else stays as it is given, of whatever type; validation speaks of types.
+//! Decoding of custom resources: unknown fields are dropped unless the schema preserves them, and all other values are
+//! kept, whatever their type; types are checked by validation.
 
 use kevel_api::schema::{Scalar, Schema, StructFlags, StructSchema, Type};
 use kevel_api::value::Value;
@@ -10,7 +10,7 @@ use super::path::{Frame, Step};
 use super::scan::Stop;
 use super::{Unknown, decode_any};
 
-/// Whether a leaf takes anything.
+/// Whether a scalar type accepts any value.
 fn is_open(schema: Schema<'_>) -> bool {
     matches!(schema.scalar(), Some(Scalar::Raw | Scalar::Json | Scalar::FieldsV1))
 }
@@ -38,7 +38,7 @@ impl<'t> Decoder<'_, 't> {
                     self.entries(frame, |decoder, _, frame| decoder.value(value, frame).map(Some))?;
                 Ok(Value::Map(map))
             }
-            // An object where there should be none: of its fields nobody knows.
+            // An object in place of another type: its fields are unknown.
             (Type::List { .. } | Type::Scalar(_), b'{') if !is_open(schema) => {
                 let map = self.entries(frame, |decoder, at, down| {
                     if decoder.report {
@@ -83,9 +83,9 @@ impl<'t> Decoder<'_, 't> {
     }
 }
 
-/// Adds repeated fields inside of unknown ones, which count wherever they stand, and sorts all in the order in which the
-/// reference finds them: repeated fields while it reads, then unknown fields of the metadata, of the schema, and of
-/// embedded resources' metadata, each by path.
+/// Adds duplicate fields inside of unknown ones, which count everywhere, and sorts all in the order of the reference:
+/// duplicate fields while it decodes, then unknown fields of the metadata, of the schema, and of embedded resources'
+/// metadata, each by path.
 pub(super) fn complete_strict_errors(strict: &mut Vec<StrictError>, input: &[u8]) {
     fn found_at(error: &StrictError) -> (u8, &str) {
         match error.problem {

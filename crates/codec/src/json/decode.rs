@@ -1,8 +1,7 @@
-//! Reading: one pass over the text, straight into the tree.
+//! JSON decoder: one pass over the text, directly into the tree.
 //!
-//! As in the reference, a value of a wrong type is noted and the rest is read on, so that a
-//! document that is not JSON at all is told so first; what a type's own reader rejects counts
-//! before that, and only a document that is right otherwise has its strict errors looked at.
+//! As in the reference, a value of a wrong type is recorded and decoding goes on, so that a syntax error is reported
+//! first; an error of a type's own decoder goes before a wrong type, and strict errors count only if there is no other.
 
 use std::borrow::Cow;
 
@@ -22,30 +21,29 @@ use super::scan::{Scanner, Stop};
 use super::text::text_of;
 use crate::field_slots::FieldSlots;
 
-/// A document that was read.
+/// A decoded document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
     /// The object.
     pub value: Value,
-    /// Unknown and duplicate fields, where they were asked for: in the document's order; of a custom kind in the order in
-    /// which the reference finds them.
+    /// Unknown and duplicate fields, if requested: in the document's order; for a custom resource in the reference's
+    /// order.
     pub strict: Vec<StrictError>,
 }
 
-/// What becomes of unknown and duplicate fields: an unknown one is always dropped and a duplicate
-/// one always replaces or is merged into the one before.
+/// Treatment of unknown and duplicate fields: an unknown one is always dropped, and a duplicate one always replaces or
+/// is merged into the earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Unknown and repeated fields are dropped without a word.
+    /// Drops them silently.
     Ignore,
-    /// They are dropped and told.
+    /// Drops and reports them.
     Report,
 }
 
-/// Reads a document of the given type.
+/// Decodes a document of the given type.
 ///
-/// Invalid UTF-8 reads as U+FFFD. A custom kind's values are kept whatever their types are:
-/// checking them is its validation's part.
+/// Invalid UTF-8 becomes U+FFFD. Values of a custom resource are kept whatever their types: its validation checks them.
 pub fn decode(input: &[u8], schema: Schema<'_>, fields: Unknown) -> Result<Decoded, Error> {
     let mut decoded = read(input, fields, |decoder| {
         let value = decoder.value(schema, &Frame::ROOT)?;
@@ -57,7 +55,7 @@ pub fn decode(input: &[u8], schema: Schema<'_>, fields: Unknown) -> Result<Decod
     Ok(decoded)
 }
 
-/// Reads a document of any type: integers that fit are `Int`, other numbers `Float`.
+/// Decodes a document of any type: integers that fit are `Int`, other numbers `Float`.
 pub fn decode_any(input: &[u8], fields: Unknown) -> Result<Decoded, Error> {
     read(input, fields, |decoder| decoder.any(&Frame::ROOT))
 }
@@ -80,42 +78,42 @@ fn read<'t>(
     }
 }
 
-/// How many structs are given room for defaults.
+/// Limit on structs that get room for defaults.
 const MAX_ROOMY: usize = 1 << 12;
 
-/// How many values have room on the stack at first: what an allocator still calls small.
+/// Initial capacity of the value stack: still a small allocation.
 const WAITING: usize = 40;
 
-/// How many of a list's elements wait on the stack.
+/// Limit on elements of a list that stay on the stack.
 const CHUNK: usize = 1024;
 
-/// How many entries of a map may be read before their keys are compared.
+/// Number of entries of a map that may be decoded before their keys are compared.
 const MANY: usize = 1 << 16;
 
 pub(super) struct Decoder<'a, 't> {
     pub(super) scan: Scanner<'a>,
-    /// Whether strict errors are wanted where the decoder is.
+    /// Whether strict errors are collected at the current position.
     pub(super) report: bool,
-    /// The first value of a wrong type.
+    /// First value of a wrong type.
     pub(super) saved: Option<String>,
-    /// The first value that its type's own reader rejected; nothing is read behind it in Go.
+    /// First error of a type's own decoder, after which Go stops.
     pub(super) fatal: Option<String>,
-    /// The first value of a wrong type in what every resource has, of an embedded resource: they are looked at when the
-    /// rest is read.
+    /// First wrong type in `apiVersion`, `kind` or `metadata` of an embedded resource; they are checked after
+    /// everything else.
     pub(super) embedded: Option<String>,
     pub(super) strict: StrictErrors,
-    /// Fields, elements and entries of what is being read, the innermost last: each struct, list
-    /// and map is made at its end, in its size.
+    /// Fields, elements and entries of the enclosing values, innermost last: each struct, list and map is built at its
+    /// end, in its final size.
     values: Vec<Value>,
     entries: Vec<Entry>,
-    /// How many entries duplicate fields have carried over.
+    /// Number of entries that duplicate fields have carried over.
     pub(super) merged: usize,
-    /// How many more structs are given room for defaults.
+    /// Number of structs that may still get room for defaults.
     roomy: usize,
     _types: std::marker::PhantomData<Schema<'t>>,
 }
 
-/// An entry of a map, and where its key stands.
+/// Entry of a map, with the position of its key.
 #[derive(Debug)]
 pub(super) struct Entry {
     key: CompactString,
@@ -140,7 +138,7 @@ impl<'a, 't> Decoder<'a, 't> {
         }
     }
 
-    /// The value that begins here. `Null` stands for the type's zero value.
+    /// Decodes the value that begins here. `Null` stands for the type's zero value.
     pub(super) fn value(&mut self, schema: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
         if schema.is_custom() {
             return self.custom(schema, frame);
@@ -160,7 +158,7 @@ impl<'a, 't> Decoder<'a, 't> {
         }
     }
 
-    /// Reads a struct into what an earlier occurrence may have left.
+    /// Decodes a struct, merging it into an earlier occurrence.
     pub(super) fn structure(
         &mut self,
         schema: Schema<'t>,
@@ -195,8 +193,8 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(slots.take(structure, &mut self.values, room))
     }
 
-    /// How many fields a struct is likely to get: what is read is mostly defaulted next. Only so
-    /// many structs are given room, as hostile documents have no end of them.
+    /// Number of fields by which a struct is likely to grow: a decoded object is usually defaulted next. The number of
+    /// such structs is limited, as hostile documents have very many.
     #[inline]
     fn room_for_defaults(&mut self, structure: StructSchema<'t>) -> usize {
         const ROOM: usize = 4;
@@ -207,8 +205,7 @@ impl<'a, 't> Decoder<'a, 't> {
         ROOM
     }
 
-    /// Reads a key and the colon behind it: the position of the field that it names, or one that no
-    /// field has.
+    /// Decodes a key and the colon after it: the position of the named field, or a position that no field has.
     #[inline]
     fn field_name(
         &mut self,
@@ -238,7 +235,7 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(index)
     }
 
-    /// Puts what an earlier occurrence of a struct left onto the stack.
+    /// Pushes the fields of an earlier occurrence of a struct.
     #[cold]
     fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, slots: &mut FieldSlots) {
         for (key, value) in prior.into_entries() {
@@ -248,7 +245,7 @@ impl<'a, 't> Decoder<'a, 't> {
         }
     }
 
-    /// Reads a key that is not plainly a field's name: escapes may make it one, or it is unknown.
+    /// Decodes a key that is not plainly a field's name: it may have escapes, or is unknown.
     #[cold]
     fn odd_key(
         &mut self,
@@ -271,7 +268,7 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(found)
     }
 
-    /// Reads a field that is a text, as most are, onto the stack: whether it was one.
+    /// Decodes a string field, the most common kind, onto the stack; false if it is not a string.
     #[inline]
     fn text_field(
         &mut self,
@@ -290,7 +287,7 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(false)
     }
 
-    /// Reads a field's value onto the stack.
+    /// Decodes a field's value onto the stack.
     #[inline]
     fn field(
         &mut self,
@@ -300,7 +297,7 @@ impl<'a, 't> Decoder<'a, 't> {
         frame: &Frame<'_>,
     ) -> Result<(), Stop> {
         let schema = field.schema();
-        // Trees are made where they are put: a value that has just been written is slow to copy.
+        // Trees are built in their final place: copying a value that was just written is slow.
         let value = match (schema.ty(), self.scan.peek()) {
             (Type::Struct(_), b'{') => {
                 let map = self.structure(schema, frame, None)?;
@@ -321,13 +318,13 @@ impl<'a, 't> Decoder<'a, 't> {
         } else if field.pointer()
             && matches!(schema.scalar(), Some(Scalar::Time | Scalar::MicroTime))
         {
-            // The zero time: a pointer to it is there, though it is written as null.
+            // A pointer to the zero time is present, though it is written as null.
             slots.push_null(index, &mut self.values);
         }
         Ok(())
     }
 
-    /// Reads a field's value into the place that an earlier one left on the stack.
+    /// Decodes a field's value into the slot of an earlier occurrence.
     #[cold]
     fn field_again(
         &mut self,
@@ -358,7 +355,7 @@ impl<'a, 't> Decoder<'a, 't> {
         self.items(frame, |decoder, i, frame| {
             let prior = priors.as_mut().and_then(|priors| priors.get_mut(i)).map(std::mem::take);
             let value = match (item.ty(), decoder.scan.peek(), prior) {
-                // Trees and texts are put where they are made, as in [`Decoder::field`].
+                // Trees and strings are built in their final place, as in [`Decoder::field`].
                 (Type::Struct(_), b'{', None) => {
                     let map = decoder.structure(item, frame, None)?;
                     decoder.values.push(Value::Map(map));
@@ -377,7 +374,7 @@ impl<'a, 't> Decoder<'a, 't> {
         })
     }
 
-    /// The elements from here to the end of a list, each read onto the stack by `read`.
+    /// Decodes the elements of a list up to its end, each pushed by `read`.
     pub(super) fn items(
         &mut self,
         frame: &Frame<'_>,
@@ -392,7 +389,7 @@ impl<'a, 't> Decoder<'a, 't> {
             let i = items.len() + self.values.len() - base;
             read(self, i, &frame.down(Step::Index(i)))?;
             more = self.scan.next(b']')?;
-            // A long list is not held twice, a short one takes no more room than it needs.
+            // A long list is not held twice, and a short one takes no more room than it needs.
             let waiting = self.values.len() - base;
             if !more || waiting == CHUNK {
                 if items.is_empty() {
@@ -404,7 +401,7 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(items)
     }
 
-    /// Puts an element onto the stack.
+    /// Pushes an element.
     pub(super) fn push(&mut self, value: Value) {
         self.values.push(value);
     }
@@ -416,8 +413,8 @@ impl<'a, 't> Decoder<'a, 't> {
         })
     }
 
-    /// The entries from here to the end of a map, each read (or passed over) by `read`; of equal
-    /// keys the last one wins.
+    /// Decodes the entries of a map up to its end, each decoded (or skipped) by `read`; of equal keys the last one
+    /// wins.
     pub(super) fn entries(
         &mut self,
         frame: &Frame<'_>,
@@ -436,7 +433,7 @@ impl<'a, 't> Decoder<'a, 't> {
                 self.entries.push(Entry { key: key.into(), at, value });
             }
             more = self.scan.next(b'}')?;
-            // Only different keys may take room.
+            // Duplicate keys are dropped before more memory is used.
             if self.entries.len() == limit {
                 self.sort_entries(base, frame);
                 limit += self.entries.len() - base;
@@ -454,7 +451,7 @@ impl<'a, 't> Decoder<'a, 't> {
         if entries.is_sorted_by(|a, b| a.key < b.key) {
             return;
         }
-        // Stable, so that the last one of equal keys is the last; and quick where much is sorted.
+        // A stable sort keeps the last of equal keys last, and is fast on partly sorted input.
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         let mut kept = base;
         let mut told = false;
@@ -472,8 +469,8 @@ impl<'a, 't> Decoder<'a, 't> {
         self.entries.truncate(kept + 1);
     }
 
-    /// A type with a reader of its own in Go, that reads the object or list form anew: what is
-    /// wrong inside ends the reading, and unknown fields inside are nobody's business.
+    /// Decodes a type with its own decoder in Go, which decodes the object or list form separately: an error inside
+    /// ends decoding, and unknown fields inside are not reported.
     fn union(
         &mut self,
         schema: Schema<'t>,
@@ -509,7 +506,7 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(value)
     }
 
-    /// What is not the type's own form: `null`, or something wrong.
+    /// Decodes a value that does not have the type's form: `null`, or a wrong type.
     #[cold]
     pub(super) fn other_or_null(
         &mut self,
@@ -524,31 +521,31 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(Value::Null)
     }
 
-    /// Notes that a value is not of the Go type that belongs here.
+    /// Records that a value does not have the expected Go type.
     pub(super) fn mismatch(&mut self, found: &str, go: impl FnOnce() -> String, frame: &Frame<'_>) {
         if self.saved.is_none() {
             self.saved = Some(frame.type_error(found, &go()));
         }
     }
 
-    /// Notes an error that has no place.
+    /// Records an error without a position.
     pub(super) fn save(&mut self, error: String) {
         self.saved.get_or_insert(error);
     }
 
-    /// Notes what a type's own reader says.
+    /// Records an error of a type's own decoder.
     pub(super) fn reject(&mut self, error: String) {
         self.fatal.get_or_insert(error);
     }
 }
 
-/// Whether a field of this type need not be kept.
+/// Whether a field with this value is left out.
 #[inline]
 pub(crate) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
-        // Bytes that are there but empty are not `null`, and an int-or-string's zero is 0.
+        // Empty bytes are not `null`, and the zero of an int-or-string is 0.
         Value::String(s) => s.is_empty() && schema.scalar() == Some(Scalar::String),
         _ => false,
     }

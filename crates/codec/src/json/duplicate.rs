@@ -1,4 +1,4 @@
-//! Duplicate fields, which Go reads into what the earlier one left in memory.
+//! Duplicate fields, which Go decodes into the value of the earlier occurrence.
 
 use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
@@ -7,13 +7,12 @@ use super::decode::Decoder;
 use super::path::Frame;
 use super::scan::Stop;
 
-/// How many entries duplicate fields may carry over from one occurrence to the next, all in all.
-/// Only input made to cost time comes near it.
+/// Limit on the entries that duplicate fields carry over in one document. Only hostile input comes near it.
 const MAX_MERGED: usize = 1 << 20;
 
 impl<'t> Decoder<'_, 't> {
-    /// The value that begins here, read into what an earlier occurrence of its field left there:
-    /// structs and maps are merged, lists element by element.
+    /// Decodes the value that begins here into that of an earlier occurrence of its field: structs and maps are merged,
+    /// lists element by element.
     #[cold]
     pub(super) fn value_over(
         &mut self,
@@ -49,14 +48,14 @@ impl<'t> Decoder<'_, 't> {
     }
 }
 
-/// Whether `null` leaves what an earlier occurrence of the field set.
+/// Whether `null` keeps the value of an earlier occurrence.
 fn null_keeps(ty: &Type, prior: &Value) -> bool {
     match ty {
         Type::Struct(_) => true,
         Type::Scalar(scalar) => match scalar {
             Scalar::String | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double => true,
             Scalar::Raw | Scalar::Json | Scalar::FieldsV1 => true,
-            // Go's reader clears the number, but not the text it keeps beside it.
+            // Go's decoder clears the number, but not the text that it keeps beside it.
             Scalar::Quantity => true,
             Scalar::IntOrString => prior.as_int().is_some(),
             _ => false,

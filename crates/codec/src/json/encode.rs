@@ -1,4 +1,4 @@
-//! Writing: the bytes that the reference writes, without a line break at the end.
+//! JSON encoder: the bytes that the reference writes, without a line break at the end.
 
 use kevel_api::json_string::write_json_string;
 use kevel_api::schema::{Field, FieldFlags, MAX_FIELDS, Scalar, Schema, Type};
@@ -7,8 +7,8 @@ use kevel_api::value::{Map, Value};
 use super::float::{write_float, write_int};
 use super::raw::write_raw;
 
-/// Appends a value of the given type: a built-in struct's fields in the reference's order with
-/// what it writes although empty, everything else by sorted keys.
+/// Appends a value of the given type: a built-in struct's fields in the reference's order, with the empty fields that
+/// it writes; everything else with sorted keys.
 pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
     if schema.is_custom() {
         return encode_any(value, out);
@@ -26,7 +26,7 @@ pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
         (Type::Union { object, .. }, Value::Map(_)) => {
             encode(value, schema.other(object.ty), out);
         }
-        // The reference does not tell an empty list from none here.
+        // The reference does not distinguish an empty list from an absent one here.
         (Type::Union { .. }, Value::List(items)) if items.is_empty() => {
             out.extend_from_slice(b"null");
         }
@@ -36,7 +36,7 @@ pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value as it is, its maps by sorted keys.
+/// Appends an untyped value, its maps with sorted keys.
 pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -77,8 +77,7 @@ fn write_map(map: &Map, out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>))
     out.push(b'}');
 }
 
-/// For one place in the written order: which field stands there, and which entry of the map it
-/// has.
+/// Slot in the written order: the field there, and its entry in the map.
 #[derive(Clone, Copy)]
 struct Slot {
     field: u16,
@@ -119,7 +118,7 @@ fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Writes a field where the reference does; `start` is where the struct's first field stands.
+/// Writes a field if the reference does; `start` is the position of the struct's first field.
 fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut Vec<u8>) {
     let schema = field.schema();
     let Some(value) = value else {
@@ -134,14 +133,14 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
     }
     write_name(field, start, out);
     match (schema.ty(), value) {
-        // Most fields are texts.
+        // Most fields are strings.
         (Type::Scalar(_), Value::String(text)) => write_json_string(out, text),
         (Type::Struct(_), Value::Map(map)) => write_struct(map, schema, out),
         _ => encode(value, schema, out),
     }
 }
 
-/// Whether the reference writes a field that has a value.
+/// Whether the reference writes a field with this value.
 #[inline]
 pub(crate) fn is_written(field: Field<'_>, value: &Value) -> bool {
     let schema = field.schema();

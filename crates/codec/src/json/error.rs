@@ -1,15 +1,15 @@
-//! What can be wrong with a document.
+//! Errors of decoding.
 
 use std::fmt;
 
 use kevel_api::quote::quote;
 
-/// Why a document could not be read, in the reference's words.
+/// Error of decoding a document, in the reference's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It is not JSON.
+    /// The document is not JSON.
     Syntax(String),
-    /// It is JSON, but not of this type.
+    /// The document is JSON, but does not fit the type.
     Value(String),
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How many strict errors are reported at most.
+/// Limit on reported strict errors.
 pub const MAX_STRICT_ERRORS: usize = 100;
 
-/// A field that is not there to be set, or is set twice.
+/// An unknown or duplicate field.
 ///
 /// ```
 /// use kevel_codec::json::{StrictError, StrictProblem};
@@ -34,20 +34,20 @@ pub const MAX_STRICT_ERRORS: usize = 100;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrictError {
-    /// What is wrong with the field.
+    /// Kind of the problem.
     pub problem: StrictProblem,
-    /// `spec.containers[0].foo`
+    /// Path to the field: `spec.containers[0].foo`
     pub path: String,
 }
 
-/// What a [`StrictError`] is about.
+/// Kind of a [`StrictError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrictProblem {
     /// The type has no such field.
     Unknown,
     /// The metadata of an embedded resource has no such field.
     UnknownEmbedded,
-    /// The field is there twice.
+    /// The field occurs twice.
     Duplicate,
 }
 
@@ -61,18 +61,17 @@ impl fmt::Display for StrictError {
     }
 }
 
-/// All strict errors in one line, as the reference answers them.
+/// Message with all strict errors, as in the reference's answers.
 pub fn strict_message<E: fmt::Display>(errors: &[E]) -> String {
     let each: Vec<String> = errors.iter().map(E::to_string).collect();
     format!("strict decoding error: {}", each.join(", "))
 }
 
-/// How many strict errors are looked at. Only input made to cost time has so many that say the
-/// same.
+/// Limit on examined strict errors. Only hostile input has so many with the same text.
 const MAX_LOOKED_AT: usize = 1 << 14;
 
-/// The strict errors of a document, in its order, whatever the order they are found in: an
-/// unsorted map's duplicates are seen when it ends.
+/// Strict errors of a document, in its order whatever the order of discovery: duplicates in an unsorted map are found
+/// at its end.
 #[derive(Debug, Default)]
 pub(super) struct StrictErrors {
     found: Vec<(usize, StrictError)>,
@@ -80,7 +79,7 @@ pub(super) struct StrictErrors {
 }
 
 impl StrictErrors {
-    /// Adds what is wrong at a position, unless enough is wrong before it.
+    /// Adds an error at a position, unless there are enough before it.
     pub(super) fn add(&mut self, at: usize, problem: StrictProblem, path: impl FnOnce() -> String) {
         let found = &mut self.found;
         if found.len() == MAX_STRICT_ERRORS && found.last().is_some_and(|last| last.0 < at)

@@ -1,17 +1,17 @@
-//! A struct's field by the name in the document, without a search for one that was found before.
+//! Lookup of a struct's field by name, with a cache of earlier results.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use kevel_api::schema::{FieldEntry, FieldName, Schema};
 
-/// How many names are remembered: more than the documents of a busy server have of them.
+/// Size of the cache: more than the different names in the documents of a busy server.
 const REMEMBERED: usize = 1 << 12;
 
-/// Where the field was that was last looked up under a hash of its name and its struct. Only a
-/// guess, which is checked: threads may overwrite each other's, and collisions cost a search.
+/// Position of the last field found under a hash of its name and struct. Only a guess, which is checked: threads may
+/// overwrite entries, and collisions cost a search.
 static FOUND: [AtomicU16; REMEMBERED] = [const { AtomicU16::new(0) }; REMEMBERED];
 
-/// The position of the field of this name.
+/// Position of the field of this name.
 #[inline]
 pub(super) fn find(schema: Schema<'_>, fields: &[FieldEntry], name: &[u8]) -> Option<usize> {
     let sought = FieldName::new(name);
@@ -30,7 +30,7 @@ fn search(schema: Schema<'_>, name: &[u8], found: &AtomicU16) -> Option<usize> {
     Some(index)
 }
 
-/// The name's first bytes, its length and its last byte, and the struct's place in memory, mixed.
+/// Hash of the name's first bytes, length and last byte, and of the struct's address.
 #[inline]
 fn slot(fields: &[FieldEntry], head: u64, name: &[u8]) -> usize {
     let last = u64::from(name.last().copied().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Numbers as Go's JSON writer prints them.
+//! Numbers as Go's JSON encoder writes them.
 
 use std::io::Write;
 
@@ -21,8 +21,8 @@ pub(crate) fn write_int(int: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Appends the shortest text that reads as this number again: plain digits, or an exponent for
-/// the very large and very small.
+/// Appends the shortest text that parses to this number: plain digits, or an exponent for very large and very small
+/// ones.
 pub(crate) fn write_float(float: f64, out: &mut Vec<u8>) {
     let size = float.abs();
     // Writing to a Vec cannot fail.
@@ -48,8 +48,8 @@ pub(crate) fn write_float(float: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// The shortest digits that read as this number again, with an exponent. Of two texts equally
-/// near, Go takes the even one, Rust the larger.
+/// Shortest digits that parse to this number, with an exponent. Of two texts equally near, Go takes the even one, Rust
+/// the larger.
 pub(crate) fn shortest(float: f64) -> String {
     let text = format!("{float:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -62,11 +62,11 @@ pub(crate) fn shortest(float: f64) -> String {
     if even.parse() == Ok(float) { even } else { text }
 }
 
-/// Texts with fewer digits are never equally near to a number.
+/// Fewest digits with which two texts can be equally near to a number.
 const FEWEST_TIED: usize = 16;
 
-/// Whether a number may lie in the middle between two texts with so many digits behind the point:
-/// it has one digit more then, or is an integer that some are missing of.
+/// Whether a number may lie exactly between two texts with that many digits behind the point: it then has one digit
+/// more, or is an integer with some digits cut.
 fn may_be_tied(float: f64, fraction: i32) -> bool {
     let bits = float.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32 - 1075;

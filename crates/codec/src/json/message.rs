@@ -1,4 +1,4 @@
-//! Values in messages, as the reference shows them.
+//! JSON of values in messages, as the reference prints Go structs.
 
 use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES, cut};
 use kevel_api::json_string::write_json_string;
@@ -11,17 +11,17 @@ use super::encode::encode_any;
 use super::float::write_float;
 use super::raw::{compacted, write_raw};
 
-/// Which of Go's structs the reference shows.
+/// Go structs that the reference prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Those that most rules are about: without names for JSON, every field in them.
+    /// Internal types, which most validation uses: without JSON names, all fields.
     Internal,
-    /// Those that objects are read into.
+    /// Versioned types, into which objects are decoded.
     Versioned,
 }
 
-/// A value of a type as JSON, of which no more is written than errors quote ([`MAX_VALUE_BYTES`]). The
-/// text of a value that is larger is cut somewhere after that.
+/// Value of a type as JSON, written only as far as errors quote it ([`MAX_VALUE_BYTES`]). The text of a larger value is
+/// cut somewhere after that.
 ///
 /// ```
 /// use kevel_api::field_error::Path;
@@ -50,11 +50,11 @@ struct Writer {
     form: Form,
 }
 
-/// The struct around a value.
+/// Struct that encloses a value.
 type Outer<'a> = Option<(&'a Map, StructSchema<'a>)>;
 
 impl Writer {
-    /// Whether no more of the value will be told.
+    /// Whether no more of the value is needed.
     fn is_full(&self) -> bool {
         self.out.len() > MAX_VALUE_BYTES
     }
@@ -107,7 +107,7 @@ impl Writer {
         }
     }
 
-    /// Go's zero value of a type.
+    /// Writes Go's zero value of a type.
     fn zero(&mut self, schema: Schema<'_>, outer: Outer<'_>) {
         let zero = match schema.ty() {
             Type::Struct(_) => {
@@ -126,7 +126,7 @@ impl Writer {
         self.text(zero);
     }
 
-    /// What stands between the braces of a struct.
+    /// Writes the fields of a struct.
     fn fields(&mut self, map: &Map, structure: StructSchema<'_>, outer: Outer<'_>) {
         if !self.is_internal(structure) {
             let fields = structure.fields_in_order();
@@ -134,8 +134,7 @@ impl Writer {
         }
         for field in structure.internal_fields() {
             match field {
-                // What objects have of types and metadata has names for JSON, and stands among the
-                // object's own fields.
+                // TypeMeta and ObjectMeta have JSON names, and are inlined in the object's fields.
                 InternalField::Own(field) if field.flags().has(FieldFlags::TYPE_META) => {
                     self.tagged(map, field);
                 }
@@ -161,14 +160,14 @@ impl Writer {
         }
     }
 
-    /// A field of the internal form.
+    /// Writes a field of the internal form.
     fn own(&mut self, map: &Map, structure: StructSchema<'_>, field: Field<'_>) {
         self.name(&field.go_name());
         let pointer = self.is_pointer(field);
         self.value(map.get(field.name()), field.schema(), pointer, Some((map, structure)));
     }
 
-    /// A field that has a name for JSON, where the reference writes it.
+    /// Writes a field with a JSON name, if the reference writes it.
     fn tagged(&mut self, map: &Map, field: Field<'_>) {
         let (value, schema) = (map.get(field.name()), field.schema());
         let written = match value {
@@ -221,7 +220,7 @@ impl Writer {
         self.text("}");
     }
 
-    /// A value of no type.
+    /// Writes an untyped value.
     fn any(&mut self, value: &Value) {
         match value {
             _ if self.is_full() => {}
@@ -240,13 +239,13 @@ impl Writer {
     }
 }
 
-/// Whether a field is the metadata of an object, or of a template for some.
+/// Whether a field is the ObjectMeta of an object or template.
 fn is_metadata(field: Field<'_>) -> bool {
     field.name() == "metadata"
         && field.schema().as_struct().is_some_and(|structure| structure.name() == "ObjectMeta")
 }
 
-/// A value whose type is not known, as an error about it shows it.
+/// Untyped value as a field error prints it.
 pub fn bad_value(value: &Value) -> BadValue {
     match value {
         Value::Bool(value) => BadValue::from(*value),
@@ -257,8 +256,7 @@ pub fn bad_value(value: &Value) -> BadValue {
     }
 }
 
-/// A value as messages show it whose type is not known: as JSON, of which no more is written than errors
-/// quote.
+/// Untyped value as JSON, written only as far as errors quote it.
 pub fn message_text(value: &Value) -> String {
     let mut writer = Writer { out: Vec::new(), form: Form::Versioned };
     writer.any(value);

@@ -1,4 +1,4 @@
-//! JSON, read and written by the type's [`Schema`](kevel_api::schema::Schema).
+//! JSON codec, driven by the type's [`Schema`](kevel_api::schema::Schema).
 //!
 //! ```
 //! use kevel_codec::json;
@@ -45,5 +45,5 @@ pub use raw::compact;
 pub use structured::structured;
 pub use type_meta::{TypeMeta, type_meta};
 
-/// How deep a tree may be. Go's readers allow ten times as much, on stacks that grow.
+/// Limit on the depth of a tree. Go's decoders allow ten times as much, on stacks that grow.
 pub const MAX_DEPTH: usize = 1000;

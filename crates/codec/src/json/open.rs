@@ -1,4 +1,4 @@
-//! Documents opened without being read: their parts stay the texts that they are.
+//! Documents decoded by level: deeper parts stay text.
 
 use compact_str::CompactString;
 use kevel_api::value::{Map, Value};
@@ -7,8 +7,8 @@ use thin_vec::ThinVec;
 use super::MAX_DEPTH;
 use super::scan::{Scanner, Stop};
 
-/// Opens a compact document by one level: an object by its keys, a list by its elements, whose values stay
-/// text ([`Value::Raw`]) but for `null`. Anything else stays text itself, also what is no JSON.
+/// Decodes a compact document by one level: an object by its keys, a list by its elements, whose values stay text
+/// ([`Value::Raw`]) except `null`. Any other document, also invalid JSON, stays text itself.
 ///
 /// ```
 /// use kevel_codec::json::{encode_any, open};
@@ -20,7 +20,7 @@ pub fn open(text: &str) -> Value {
     opened(text, 1)
 }
 
-/// Opens a compact document to its ground: only scalars stay text.
+/// Decodes a compact document on all levels: only scalars stay text.
 pub fn open_all(text: &str) -> Value {
     opened(text, MAX_DEPTH)
 }

@@ -1,6 +1,6 @@
-//! Where in a document the decoder is, and how Go names what should stand there.
+//! Position of the decoder in a document, and Go's names for the expected types.
 //!
-//! A frame lives on the decoder's stack and is looked at only when something is wrong.
+//! A frame lives on the decoder's stack and is read only for errors.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub(crate) enum Step<'f> {
     Field(StructSchema<'f>, Field<'f>),
     Index(usize),
     Key(&'f str),
-    /// Into a type that reads itself, which forgets the structs inside when it reports an error.
+    /// Step into a type with its own decoder, which forgets the inner structs in error messages.
     Union,
 }
 
@@ -38,19 +38,19 @@ impl<'f> Frame<'f> {
         self.parent.is_none()
     }
 
-    /// The key that leads here.
+    /// Key of this step.
     pub(super) fn key(&self) -> &'f str {
         if let Step::Key(key) = self.step { key } else { "" }
     }
 
-    /// The path of a key below here, as strict errors have it: `spec.containers[0].foo`. As long
-    /// as paths in errors are; many unknown fields may stand below one long key.
+    /// Path of a key below here, as strict errors have it: `spec.containers[0].foo`. Limited like paths in errors; many
+    /// unknown fields may be below one long key.
     pub(super) fn path_to(&self, key: &str) -> String {
         self.path_below(key, false)
     }
 
-    /// The same of a key that the type here does not have. Of embedded metadata, it is found by another reader, which
-    /// writes keys of maps as errors about fields do.
+    /// Path of an unknown key. In embedded metadata it is found by another decoder, which writes keys of maps as field
+    /// errors do.
     pub(super) fn unknown_path(&self, key: &str) -> String {
         self.path_below(key, self.is_in_embedded_metadata())
     }
@@ -63,7 +63,7 @@ impl<'f> Frame<'f> {
         path
     }
 
-    /// The path of what is here, as errors about fields have it: `spec.map[key].field`.
+    /// Path of this position, as field errors have it: `spec.map[key].field`.
     pub(super) fn field_path(&self) -> String {
         self.path(true)
     }
@@ -85,8 +85,7 @@ impl<'f> Frame<'f> {
         path
     }
 
-    /// Whether this is in the metadata of a resource that a custom kind's object has inside: the errors about it are
-    /// apart from those about the object.
+    /// Whether this is in the metadata of an embedded resource of a custom resource, whose errors are reported apart.
     pub(super) fn is_in_embedded_metadata(&self) -> bool {
         let is_metadata = |step: &Step<'_>| match step {
             Step::Field(structure, field) => {
@@ -98,7 +97,7 @@ impl<'f> Frame<'f> {
         self.steps().iter().skip(2).any(is_metadata)
     }
 
-    /// Go's words for a value that does not fit the Go type `go` here.
+    /// Go's error for a value that does not fit the Go type `go` here.
     pub(super) fn type_error(&self, value: &str, go: &str) -> String {
         let mut names = Vec::new();
         let mut owner = None;
@@ -106,7 +105,7 @@ impl<'f> Frame<'f> {
         for step in self.steps() {
             inside |= matches!(step, Step::Union);
             if let Step::Field(structure, field) = step {
-                // Of a custom object only the metadata has a type, by itself.
+                // Of a custom object only the metadata has a Go type.
                 if structure.name().is_empty() {
                     continue;
                 }
@@ -124,7 +123,7 @@ impl<'f> Frame<'f> {
         }
     }
 
-    /// The Go type of the value here, whose schema is given, as Go prints it.
+    /// Go type of the value here, with this schema, as Go prints it.
     pub(crate) fn go_type(&self, schema: Schema<'_>) -> String {
         let (mut frame, mut down) = (self, 0);
         while let (Step::Index(_) | Step::Key(_), Some(parent)) = (frame.step, frame.parent) {
@@ -156,7 +155,7 @@ fn push_key(path: &mut String, key: &str) {
     path.push_str(&cut(MAX_PATH_BYTES, key));
 }
 
-/// The names of the inlined structs that a field comes from, outermost first.
+/// Names of the inlined structs that a field comes from, outermost first.
 fn embedding<'t>(structure: StructSchema<'t>, field: Field<'t>, names: &mut Vec<&'t str>) {
     if field.flags().has(FieldFlags::TYPE_META) {
         names.push("TypeMeta");
@@ -172,7 +171,7 @@ fn embedding<'t>(structure: StructSchema<'t>, field: Field<'t>, names: &mut Vec<
     }
 }
 
-/// The Go type that a schema says by itself.
+/// Go type that follows from a schema alone.
 fn go_type_of(schema: Schema<'_>) -> String {
     let name = match schema.ty() {
         Type::Struct(_) => match schema.as_struct() {

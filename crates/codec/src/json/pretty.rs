@@ -1,4 +1,4 @@
-//! `?pretty=true`: two spaces a level.
+//! Pretty printing (`?pretty=true`): two spaces per level.
 
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
@@ -6,21 +6,21 @@ use kevel_api::value::Value;
 use super::encode::{encode, encode_any};
 use super::raw::string_len;
 
-/// [`encode`] for a person to read.
+/// [`encode`] with indentation.
 pub fn encode_pretty(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
     let mut compact = Vec::new();
     encode(value, schema, &mut compact);
     indent(&compact, out);
 }
 
-/// [`encode_any`] for a person to read.
+/// [`encode_any`] with indentation.
 pub fn encode_any_pretty(value: &Value, out: &mut Vec<u8>) {
     let mut compact = Vec::new();
     encode_any(value, &mut compact);
     indent(&compact, out);
 }
 
-/// Appends a compact document with line breaks and two spaces a level.
+/// Appends a compact document with line breaks and two spaces per level.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -31,7 +31,7 @@ pub fn indent(document: &[u8], out: &mut Vec<u8>) {
     indent_by(2, document, out);
 }
 
-/// The same with another number of spaces a level.
+/// Appends a compact document with line breaks and `spaces` per level.
 pub fn indent_by(spaces: usize, document: &[u8], out: &mut Vec<u8>) {
     out.reserve(document.len() * 2);
     let new_line = |depth: usize, out: &mut Vec<u8>| {

@@ -1,4 +1,4 @@
-//! Documents inside documents: kept as text, without the white space between their tokens.
+//! Embedded documents: kept as text, without the white space between their tokens.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,7 @@ use super::error::Error;
 use super::scan::Scanner;
 use super::text::text_of;
 
-/// Checks that some bytes are one JSON document and drops its white space. Nothing else changes:
-/// numbers, escapes and the order of keys stay.
+/// Checks that bytes are one JSON document and drops its white space. Numbers, escapes and the order of keys stay.
 ///
 /// ```
 /// assert_eq!(&*kevel_codec::json::compact(br#" {"b": 1.0, "a": "x y"}"#)?, r#"{"b":1.0,"a":"x y"}"#);
@@ -17,7 +16,7 @@ pub fn compact(document: &[u8]) -> Result<Box<str>, Error> {
     check(document).map(|text| compacted(&text))
 }
 
-/// Some bytes that are one JSON document, as they are.
+/// Checks that bytes are one JSON document; returns its text unchanged.
 pub(crate) fn check(document: &[u8]) -> Result<Cow<'_, str>, Error> {
     let text = text_of(document);
     let mut scan = Scanner::new(&text);
@@ -28,9 +27,9 @@ pub(crate) fn check(document: &[u8]) -> Result<Cow<'_, str>, Error> {
     }
 }
 
-/// A document that is known to be JSON, without its white space.
+/// Valid JSON without white space.
 pub(super) fn compacted(text: &str) -> Box<str> {
-    // What programs write has mostly none.
+    // Documents written by programs mostly have none.
     let bytes = text.as_bytes();
     if memchr::memchr3(b' ', b'\n', b'\t', bytes).or(memchr::memchr(b'\r', bytes)).is_none() {
         return text.into();
@@ -53,7 +52,7 @@ fn push_without_space(out: &mut String, text: &str) {
     text.split([' ', '\n', '\r', '\t']).for_each(|part| out.push_str(part));
 }
 
-/// How long the string literal at the text's start is.
+/// Length of the string literal at the start of the text.
 pub(super) fn string_len(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
@@ -66,8 +65,7 @@ pub(super) fn string_len(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Appends a document's text as Go's writer passes it on: what HTML and JavaScript would stumble
-/// over is escaped.
+/// Appends a document's text as Go's encoder does: characters that are special in HTML and JavaScript are escaped.
 pub(super) fn write_raw(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     if memchr::memchr3(b'<', b'>', b'&', bytes).or(memchr::memchr(0xe2, bytes)).is_none() {

@@ -1,5 +1,5 @@
-//! The fields that every resource has, in a custom kind's objects and in those embedded in them: `apiVersion`, `kind`,
-//! and `metadata`, which has a built-in type (upstream: `schemaobjectmeta.Coerce`).
+//! Decoding of the fields of every resource, in custom resources and in resources embedded in them: `apiVersion`,
+//! `kind`, and `metadata`, which has a built-in type (upstream: schemaobjectmeta.Coerce).
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
@@ -12,7 +12,7 @@ use super::scan::Stop;
 use super::{Unknown, decode, decode_any};
 
 impl<'t> Decoder<'_, 't> {
-    /// Reads a field of a resource. `None` where it counts as absent.
+    /// Decodes a field of a resource. `None` if it counts as absent.
     pub(super) fn resource_field(
         &mut self,
         field: Field<'t>,
@@ -67,7 +67,7 @@ impl<'t> Decoder<'_, 't> {
         Ok(Some(value))
     }
 
-    /// Notes that a value is not of the type that embedded resources have there.
+    /// Records that a value does not have the type of embedded resources there.
     #[cold]
     fn refuse_embedded(&mut self, text: &[u8], why: Option<String>, frame: &Frame<'_>) {
         if self.embedded.is_none() {
@@ -80,13 +80,13 @@ impl<'t> Decoder<'_, 't> {
     }
 }
 
-/// Whether `null` is not dropped: only a field that is declared, and declared without a default, drops it.
+/// Whether `null` is kept: it is dropped only for a declared field without a default.
 fn keeps_null(field: Field<'_>) -> bool {
     field.flags().has(FieldFlags::NULLABLE) || field.default().is_some()
 }
 
-/// Drops what Go does not write of a built-in struct, and adds what it writes although empty: metadata is a struct
-/// between being read and being part of a tree again.
+/// Drops fields that Go does not write of a built-in struct, and adds those that it writes although empty: in the
+/// reference metadata is a struct between decoding and becoming part of a tree again.
 fn omit_empty(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => {

@@ -1,4 +1,4 @@
-//! Leaves: each read as its Go type reads itself, and normalised to what it writes back.
+//! Decoding of scalars, each as its Go type decodes itself, normalized to its written form.
 
 use std::fmt::Display;
 
@@ -39,7 +39,7 @@ impl<'t> Decoder<'_, 't> {
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, _) => self.clock(scalar, frame),
             (Scalar::Quantity, _) => self.quantity(),
             (Scalar::IntOrString, _) => self.int_or_string(frame),
-            // Whether it changed is told by its bytes.
+            // Changes of a raw document are detected by its bytes.
             (Scalar::Raw, _) => self.document(|text| text.into()),
             (Scalar::Json | Scalar::FieldsV1, _) => self.document(compacted),
             (Scalar::Number | Scalar::Integer, _) => self.any(frame),
@@ -82,7 +82,7 @@ impl<'t> Decoder<'_, 't> {
         }
     }
 
-    /// Go takes bytes as a list of numbers too.
+    /// Decodes bytes given as a list of numbers, which Go accepts too.
     fn byte_list(&mut self, frame: &Frame<'_>) -> Result<Value, Stop> {
         let numbers = self.items(frame, |decoder, _, frame| {
             let go = || "uint8".to_owned();
@@ -104,7 +104,7 @@ impl<'t> Decoder<'_, 't> {
         Ok(Value::String(base64::encode(&bytes)))
     }
 
-    /// Times and durations: a string in a syntax of its own.
+    /// Decodes a time or duration: a string with its own syntax.
     fn clock(&mut self, scalar: Scalar, frame: &Frame<'_>) -> Result<Value, Stop> {
         let text = match self.scan.peek() {
             b'"' => self.scan.string()?,
@@ -136,7 +136,7 @@ impl<'t> Decoder<'_, 't> {
         Ok(self.accept(read))
     }
 
-    /// What a type's own reader made of its text: a normal form, nothing, or an error.
+    /// Result of a type's own decoder: a normal form, null, or an error.
     fn accept<E: Display>(&mut self, read: Result<Option<CompactString>, E>) -> Value {
         match read {
             Ok(text) => text.map_or(Value::Null, Value::String),
@@ -155,7 +155,7 @@ impl<'t> Decoder<'_, 't> {
         if text == "null" {
             return Ok(Value::Null);
         }
-        // Not unescaped: Go's reader takes what stands between the quotes.
+        // Not unescaped: Go's decoder takes the text between the quotes.
         if string {
             text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
         }
@@ -183,7 +183,7 @@ impl<'t> Decoder<'_, 't> {
         }
     }
 
-    /// A document inside the document; `null` is none.
+    /// Decodes an embedded document; `null` is none.
     fn document(&mut self, keep: fn(&str) -> Box<str>) -> Result<Value, Stop> {
         let start = self.scan.at();
         self.scan.skip_value()?;

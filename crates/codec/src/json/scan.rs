@@ -1,6 +1,6 @@
-//! The tokens of JSON: white space, strings, numbers, literals, and values passed over.
+//! JSON scanner: white space, strings, numbers, literals, and skipped values.
 //!
-//! What is accepted and how what is not is called follow Go's scanner, byte for byte.
+//! Accepted input and error messages follow Go's scanner, byte for byte.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,26 @@ use compact_str::CompactString;
 
 use super::text::byte_behind;
 
-/// How deep arrays and objects may nest in text that is only passed over, as in the reference.
+/// Limit on the nesting of arrays and objects in skipped text, as in the reference.
 pub(super) const MAX_NESTING: usize = 10_000;
 
-/// The input is not JSON; [`Scanner::error`] says why.
+/// Syntax error; [`Scanner::error`] has the message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop;
 
-/// A reader of one document.
+/// Scanner of one document.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     depth: usize,
-    /// For the arrays and objects that [`Scanner::skip_value`] has open: whether it is an object.
+    /// For each array or object that [`Scanner::skip_value`] has open: whether it is an object.
     open: Vec<bool>,
     fault: Option<Fault>,
 }
 
-/// The byte at a position is wrong; no context where the input ends too early.
+/// Position of the wrong byte; no context if the input ends too early.
 #[derive(Debug)]
 struct Fault {
     at: usize,
@@ -40,7 +40,7 @@ impl<'a> Scanner<'a> {
         Scanner { text, bytes, at: 0, depth: 0, open: Vec::new(), fault: None }
     }
 
-    /// Why it stopped. `input` is what the text was made of by [`text_of`](super::text::text_of).
+    /// Error message. `input` is the input that [`text_of`](super::text::text_of) converted to the text.
     pub(super) fn error(self, input: &[u8]) -> String {
         let Some(Fault { at, context: Some(context) }) = self.fault else {
             return "unexpected end of JSON input".to_owned();
@@ -60,12 +60,12 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// The text from a position to here.
+    /// Text from a position to here.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// The byte to come, 0 at the end; a NUL in the input is as wrong as the end everywhere.
+    /// Next byte, 0 at the end; a NUL in the input is as wrong as the end everywhere.
     #[inline]
     pub(super) fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the byte to come if it is this one.
+    /// Consumes the next byte if it is this one.
     #[inline]
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let is = self.peek() == byte;
@@ -86,7 +86,7 @@ impl<'a> Scanner<'a> {
         is
     }
 
-    /// Opens the array or object that begins here; `limit` is how deep it may be.
+    /// Opens the array or object that begins here; `limit` is its deepest allowed level.
     #[inline]
     pub(super) fn open(&mut self, limit: usize) -> Result<(), Stop> {
         self.depth += 1;
@@ -97,10 +97,10 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Past the colon after a key.
+    /// Consumes the colon after a key.
     #[inline]
     pub(super) fn colon(&mut self) -> Result<(), Stop> {
-        // Mostly there is no white space before it, and none or one space behind it.
+        // Usually there is no white space before it, and none or one space after it.
         if !self.take(b':') {
             self.skip_space();
             if !self.take(b':') {
@@ -111,7 +111,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// To the first key or element: whether there is one.
+    /// Moves to the first key or element; false if there is none.
     #[inline]
     pub(super) fn first(&mut self, close: u8) -> bool {
         self.skip_space();
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
         true
     }
 
-    /// Past the comma to the next key or element, or past the end: whether there is one.
+    /// Consumes the comma before the next key or element, or the end; false if there is no next.
     #[inline]
     pub(super) fn next(&mut self, close: u8) -> Result<bool, Stop> {
         self.skip_space();
@@ -141,7 +141,7 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only white space follows.
     pub(super) fn end(&mut self) -> Result<(), Stop> {
         self.skip_space();
         if self.at < self.bytes.len() {
@@ -150,7 +150,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// What stands between the quote here and the next one: a key, if it needs no unescaping.
+    /// Text between the quote here and the next one: a key, if it needs no unescaping.
     #[inline]
     pub(super) fn peek_key(&self) -> &'a [u8] {
         let start = self.at + 1;
@@ -160,13 +160,13 @@ impl<'a> Scanner<'a> {
         self.bytes.get(start..quote_after(self.bytes, start)).unwrap_or_default()
     }
 
-    /// Past a key that [`Scanner::peek_key`] showed.
+    /// Consumes a key that [`Scanner::peek_key`] returned.
     #[inline]
     pub(super) fn pass_key(&mut self, key: &[u8]) {
         self.at += key.len() + 2;
     }
 
-    /// An object's key.
+    /// Scans an object's key.
     #[inline]
     pub(super) fn key(&mut self) -> Result<Cow<'a, str>, Stop> {
         if self.peek() != b'"' {
@@ -175,7 +175,7 @@ impl<'a> Scanner<'a> {
         self.string()
     }
 
-    /// The string that begins here.
+    /// Scans the string that begins here.
     #[inline]
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Stop> {
         let start = self.at + 1;
@@ -188,7 +188,7 @@ impl<'a> Scanner<'a> {
         self.escaped(start).map(Cow::Owned)
     }
 
-    /// The string that begins here, to be kept.
+    /// Scans the string that begins here into an owned string.
     #[inline]
     pub(super) fn compact_string(&mut self) -> Result<CompactString, Stop> {
         let start = self.at + 1;
@@ -223,7 +223,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The character that the escape at this backslash stands for.
+    /// Character of the escape at this backslash.
     fn escape(&mut self) -> Result<char, Stop> {
         self.at += 1;
         let c = match self.peek() {
@@ -256,7 +256,7 @@ impl<'a> Scanner<'a> {
         Ok(unit)
     }
 
-    /// Half of a surrogate pair without the other half reads as U+FFFD.
+    /// Character of a UTF-16 unit; an unpaired surrogate becomes U+FFFD.
     fn utf16(&mut self, unit: u16) -> Result<char, Stop> {
         if let Some(c) = char::from_u32(unit.into()) {
             return Ok(c);
@@ -273,7 +273,7 @@ impl<'a> Scanner<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number that begins here, as it is written.
+    /// Scans the number that begins here; returns its text.
     #[inline]
     pub(super) fn number(&mut self) -> Result<&'a str, Stop> {
         let start = self.at;
@@ -305,7 +305,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Past `true`, `false` or `null`, whose first byte has been seen.
+    /// Consumes `true`, `false` or `null`, whose first byte has been seen.
     #[inline]
     pub(super) fn literal(&mut self, word: &'static str) -> Result<(), Stop> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
@@ -324,7 +324,7 @@ impl<'a> Scanner<'a> {
         self.invalid_inside(&format!("in literal {word} (expecting '{}')", expected as char))
     }
 
-    /// Past the value that begins here, which is checked for form only. Not recursive.
+    /// Skips the value that begins here, checking only its form. Not recursive.
     pub(super) fn skip_value(&mut self) -> Result<(), Stop> {
         let mut open = std::mem::take(&mut self.open);
         open.clear();
@@ -391,7 +391,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Past a string, without a copy of it.
+    /// Skips a string, without a copy.
     fn skip_string(&mut self) -> Result<(), Stop> {
         self.at += 1;
         loop {
@@ -407,7 +407,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What Go calls the value that begins here.
+    /// Go's name for the value that begins here.
     pub(super) fn describe(&self) -> &'static str {
         match self.peek() {
             b'{' => "object",
@@ -419,12 +419,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// No value begins here.
+    /// Error: no value begins here.
     pub(super) fn no_value(&mut self) -> Stop {
         self.invalid("looking for beginning of value")
     }
 
-    /// The byte here is wrong, at a place where white space would be right.
+    /// Error: the byte here is wrong, where white space is allowed.
     #[cold]
     fn invalid(&mut self, context: &str) -> Stop {
         if self.at < self.bytes.len() {
@@ -434,7 +434,7 @@ impl<'a> Scanner<'a> {
         Stop
     }
 
-    /// The byte here is wrong, and white space would be too; the end counts as a space.
+    /// Error: the byte here is wrong, where white space is not allowed; the end counts as a space.
     #[cold]
     fn invalid_inside(&mut self, context: &str) -> Stop {
         self.fault = Some(Fault { at: self.at, context: Some(context.to_owned()) });
@@ -445,7 +445,7 @@ impl<'a> Scanner<'a> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The first quote at or after `at`, or the end.
+/// First quote at or after `at`, or the end.
 #[inline]
 fn quote_after(bytes: &[u8], mut at: usize) -> usize {
     while let Some(Ok(chunk)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
@@ -462,10 +462,10 @@ fn quote_after(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The first byte at or after `at` that does not stand for itself in a string.
+/// First byte at or after `at` that needs an escape or ends a string.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    // Eight bytes a step; the lowest byte that is marked is marked rightly.
+    // Eight bytes per step; the lowest marked byte is correct.
     while let Some(Ok(chunk)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
         let word = u64::from_le_bytes(chunk);
         let quote = word ^ (ONES * b'"' as u64);

@@ -1,4 +1,4 @@
-//! A tree as an object of a type: what the decoder would read of its text, for who has no text.
+//! Conversion of a tree to an object of a type, as the decoder would decode its text.
 
 use compact_str::CompactString;
 use kevel_api::schema::{Scalar, Schema, Type};
@@ -8,8 +8,8 @@ use thin_vec::ThinVec;
 use super::decode::is_zero;
 use super::{Unknown, decode, encode_any};
 
-/// What [`decode`] reads of the JSON text of a tree. `None` where that is left to the decoder, which alone
-/// tells what is wrong: fields that there are not, values of other types. So are custom kinds.
+/// Result of [`decode`] for the JSON text of a tree. `None` if that is left to the decoder, which alone reports errors:
+/// for unknown fields, values of other types, and custom resources.
 ///
 /// ```
 /// use kevel_api::value::Value;
@@ -68,7 +68,7 @@ fn structure(map: &Map, schema: Schema<'_>) -> Option<Map> {
     Some(Map::from_sorted(fields))
 }
 
-/// A part of the tree by way of its text: what its type has a reader of its own for.
+/// Decodes the text of a part of the tree, for types with their own decoder.
 fn reread(tree: &Value, schema: Schema<'_>) -> Option<Value> {
     let mut text = Vec::new();
     encode_any(tree, &mut text);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use kevel_api::builtin;
 
-    /// What is read of the tree's text, if nothing is wrong with it.
+    /// Result of decoding the tree's text, if there are no errors.
     fn by_text(tree: &Value, schema: Schema<'_>) -> Option<Value> {
         let mut text = Vec::new();
         encode_any(tree, &mut text);
@@ -130,7 +130,7 @@ mod tests {
                 "schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"default":{"b":[]},"additionalProperties":true,
                 "items":{"type":"string"},"enum":[1,"a"],"minimum":0,"maximum":1.5}}}}}]}}"#,
             ),
-            // What the decoder refuses, or reports.
+            // Trees that the decoder refuses or reports.
             ("", "v1", "Pod", r#"{"spec":{"unknown":1}}"#),
             ("", "v1", "Pod", r#"{"spec":{"containers":{}}}"#),
             ("", "v1", "Pod", r#"{"spec":{"priority":3000000000}}"#),
@@ -144,7 +144,7 @@ mod tests {
             let tree = decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value;
             let expected = by_text(&tree, schema);
             assert_eq!(structured(&tree, schema), expected, "{text}");
-            // What is an object already stays what it is.
+            // A typed object is unchanged.
             if let Some(object) = expected {
                 assert_eq!(structured(&object, schema).as_ref(), Some(&object), "{text}");
             }

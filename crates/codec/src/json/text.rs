@@ -1,8 +1,8 @@
-//! Bytes as text.
+//! Conversion of input bytes to text.
 
 use std::borrow::Cow;
 
-/// The input as text: every byte that is not part of UTF-8 reads as U+FFFD, as Go has it.
+/// Input as text: every invalid byte of UTF-8 becomes U+FFFD, as in Go.
 pub(super) fn text_of(input: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(input) {
         Ok(text) => Cow::Borrowed(text),
@@ -21,7 +21,7 @@ fn replaced(input: &[u8]) -> String {
     out
 }
 
-/// The byte of the input at a position of its text.
+/// Byte of the input at a position of its text.
 pub(super) fn byte_behind(input: &[u8], at: usize) -> Option<u8> {
     let (mut in_text, mut in_input) = (0, 0);
     for chunk in input.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! The kind that a document says it is.
+//! `apiVersion` and `kind` of a document.
 
 use compact_str::CompactString;
 
@@ -6,19 +6,18 @@ use super::error::Error;
 use super::scan::{Scanner, Stop};
 use super::text::text_of;
 
-/// A document's own word on its type, both parts empty where it says nothing.
+/// `apiVersion` and `kind` of a document; empty if missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeMeta {
-    /// `apps/v1`
+    /// `apiVersion`, such as `apps/v1`
     pub api_version: CompactString,
-    /// The kind; empty if it is not said.
+    /// Kind; empty if missing.
     pub kind: CompactString,
 }
 
-/// Finds `apiVersion` and `kind` of a document without reading the rest of it into anything.
+/// Finds `apiVersion` and `kind` of a document without decoding the rest.
 ///
-/// As in the reference, the whole document must be JSON, the names are found in whatever case
-/// they are written, and the last one counts.
+/// As in the reference, the whole document must be JSON, the names match in any case, and the last one counts.
 ///
 /// ```
 /// let meta = kevel_codec::json::type_meta(br#"{"apiVersion": "v1", "spec": {}, "Kind": "Pod"}"#)?;
@@ -36,7 +35,7 @@ pub fn type_meta(input: &[u8]) -> Result<TypeMeta, Error> {
     }
 }
 
-/// How Go prints the struct that the reference reads the two into.
+/// Go's print of the struct into which the reference decodes the two.
 const GO_TYPE: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 fn read(
@@ -84,7 +83,7 @@ fn read(
     scan.end()
 }
 
-/// Whether a key is a name but for its case; two letters of the names have a third case.
+/// Whether a key is a name in any case; two letters of the names have a third case form.
 fn folds_to(key: &str, lower: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17f}' => 's',

@@ -1,8 +1,8 @@
-//! Messages to values, in one pass.
+//! Protobuf decoder, in one pass.
 //!
-//! A member may stand anywhere and more than once: the last number or text counts, elements of
-//! lists and maps add up, and messages merge. So what is found is kept by field until the message
-//! ends; as fields are sorted by name, so is then the map.
+//! A member may occur anywhere and more than once: the last number or text counts, elements of lists and maps add up,
+//! and messages merge. So values are kept by field until the message ends; as fields are sorted by name, so is the
+//! resulting map.
 
 use compact_str::CompactString;
 use kevel_api::schema::{
@@ -17,18 +17,18 @@ use super::{Error, go_name, scalar};
 use crate::field_slots::FieldSlots;
 use crate::json::MAX_DEPTH;
 
-/// How many structs an object may have, unless it is so large that they are eight bytes each: four
-/// bytes can make one that takes a hundred. (Objects that people make have twenty bytes a struct.)
+/// Limit on the structs of an object, unless it has eight bytes for each: four bytes can encode a struct that takes a
+/// hundred in memory. (Real objects have twenty bytes per struct.)
 const MAX_STRUCTS: usize = 3 << 17;
 
-/// How many numbers a list may have that holds them in one member: a byte can make one that takes
-/// twenty-four. (No list that people make has a thousandth of it.)
+/// Limit on the numbers of a packed list: a byte can encode a number that takes twenty-four in memory. (No real list
+/// has a thousandth of it.)
 const MAX_PACKED: usize = 1 << 20;
 
-/// How many values have room at first: what an allocator still calls small.
+/// Initial capacity of the stacks: still a small allocation.
 const WAITING: usize = 40;
 
-/// The value of a message. Members that the schema does not know are dropped.
+/// Decodes a message. Unknown members are dropped.
 pub fn decode(input: &[u8], schema: Schema<'_>) -> std::result::Result<Value, Error> {
     let mut reader = Reader {
         values: Vec::with_capacity(WAITING),
@@ -42,33 +42,33 @@ pub fn decode(input: &[u8], schema: Schema<'_>) -> std::result::Result<Value, Er
 type Entry = (CompactString, Value);
 
 struct Reader<'i> {
-    /// What has been read of the structs under way, the innermost last.
+    /// Values of the enclosing structs, innermost last.
     values: Vec<Value>,
-    /// What has been found of them, by position, but cannot be read before it is complete.
+    /// Undecoded parts of them, by field position, that cannot be decoded before they are complete.
     parts: Vec<(usize, Parts<'i>)>,
     depth: usize,
-    /// How many more structs there may be.
+    /// Number of structs that are still allowed.
     structs: usize,
 }
 
-/// A field that may go on further down.
+/// A field that may continue further on.
 enum Parts<'i> {
-    /// A map's entries, in the order in which they came.
+    /// Entries of a map, in order of arrival.
     Entries(ThinVec<Entry>),
     Message(&'i [u8]),
     Pieces(Vec<&'i [u8]>),
 }
 
-/// A struct under way.
+/// A struct that is being decoded.
 struct Frame<'t> {
     of: StructSchema<'t>,
     values: FieldSlots,
-    /// Where its parts begin.
+    /// Start of its parts.
     parts: usize,
 }
 
 impl<'i> Reader<'i> {
-    /// A message that may have come in pieces.
+    /// Decodes a message that may have come in pieces.
     fn message(&mut self, pieces: &[&'i [u8]], schema: Schema<'_>) -> Result<Value> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -98,7 +98,7 @@ impl<'i> Reader<'i> {
         self.collect(frame)
     }
 
-    /// Reads the members of a struct, or of one `inlined` in it, into the frame.
+    /// Decodes the members of a struct, or of one `inlined` in it, into the frame.
     fn members(
         &mut self,
         input: &'i [u8],
@@ -145,7 +145,7 @@ impl<'i> Reader<'i> {
         let schema = field.schema();
         let ty = schema.ty();
         match ty {
-            // Most members are texts, and most of those empty.
+            // Most members are strings, and most of those are empty.
             Type::Scalar(Scalar::String) => {
                 let bytes = key.delimited(rest, || go_name::of_field(field))?;
                 if !bytes.is_empty() || field.pointer() {
@@ -177,7 +177,7 @@ impl<'i> Reader<'i> {
             }
             Type::Struct(_) | Type::Union { .. } | Type::List { .. } => {
                 let bytes = key.delimited(rest, || go_name::of_field(field))?;
-                // Empty structs are many, and say nothing unless they are pointers.
+                // Empty structs are frequent, and have no effect unless they are pointers.
                 if !(bytes.is_empty() && matches!(ty, Type::Struct(_)) && !field.pointer()) {
                     self.add_piece(frame, position, bytes);
                 }
@@ -187,7 +187,7 @@ impl<'i> Reader<'i> {
         Ok(true)
     }
 
-    /// The value of a field that has been read before.
+    /// Value of a field that was decoded before.
     #[inline]
     fn value_of(&mut self, frame: &Frame<'_>, position: usize) -> Option<&mut Value> {
         self.values.get_mut(frame.values.of(position)?)
@@ -202,7 +202,7 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// Sets a field to what counts as absent. Most such values come alone, and need no place.
+    /// Sets a field to absent. Most such values have no slot yet, and need none.
     #[inline]
     fn clear(&mut self, frame: &Frame<'_>, position: usize) {
         if let Some(known) = self.value_of(frame, position) {
@@ -235,7 +235,7 @@ impl<'i> Reader<'i> {
         found.map(|(_, parts)| parts)
     }
 
-    /// A struct, once all its members have been read.
+    /// Builds a struct after all its members have been read.
     fn collect(&mut self, mut frame: Frame<'_>) -> Result<Map> {
         for parts in frame.parts..self.parts.len() {
             let nothing = Parts::Message(&[]);
@@ -251,7 +251,7 @@ impl<'i> Reader<'i> {
         Ok(frame.values.take(frame.of, &mut self.values, 0))
     }
 
-    /// The value of a field that came in parts.
+    /// Value of a field that came in parts.
     fn join(&mut self, parts: Parts<'i>, schema: Schema<'_>) -> Result<Value> {
         match parts {
             Parts::Entries(entries) => Ok(Value::Map(Map::from_entries(entries))),
@@ -260,7 +260,7 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// Adds the elements that come now to a list, mostly all of them.
+    /// Adds consecutive elements to a list, usually all of them.
     fn items(
         &mut self,
         key: Key,
@@ -281,7 +281,7 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// An element of a list.
+    /// Decodes an element of a list.
     fn item(
         &mut self,
         key: Key,
@@ -302,7 +302,7 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// A message inside a list or map, which is a level of its own.
+    /// Decodes a message inside a list or map, which is a level of its own.
     fn nested(&mut self, bytes: &'i [u8], schema: Schema<'_>) -> Result<Value> {
         self.depth += 1;
         let value = self.message(&[bytes], schema);
@@ -310,7 +310,7 @@ impl<'i> Reader<'i> {
         value
     }
 
-    /// An entry of a map; what is not there is zero.
+    /// Decodes an entry of a map; missing parts are zero.
     fn entry(
         &mut self,
         key: Key,
@@ -327,7 +327,7 @@ impl<'i> Reader<'i> {
         Ok((scalar::text(key), value))
     }
 
-    /// A list that is a message with the items as its only member.
+    /// Decodes a list that is a message with the items as its only member.
     fn wrapped(&mut self, pieces: &[&'i [u8]], item: Schema<'_>) -> Result<Value> {
         let mut items = ThinVec::new();
         for piece in pieces {
@@ -377,8 +377,8 @@ impl<'i> Reader<'i> {
     }
 }
 
-/// The member with a tag. They mostly come in order, so the last one (elements of a list come one
-/// after the other) and the one after it are looked at first.
+/// Member with a tag. Members usually come in order, so the last one (for elements of a list) and the next one are
+/// checked first.
 #[inline]
 fn find(members: &[Member], last: &mut usize, tag: i32) -> Option<Role> {
     let tag = u16::try_from(tag).ok()?;
@@ -394,8 +394,8 @@ fn find(members: &[Member], last: &mut usize, tag: i32) -> Option<Role> {
     Some(members[*last].role)
 }
 
-/// Whether a field says nothing: a struct that is no pointer is always written, so that an empty
-/// one does not count.
+/// Whether a field counts as absent: a struct that is no pointer is always written, so that an empty one does not
+/// count.
 fn is_absent(value: &Value, field: Field<'_>) -> bool {
     match value {
         Value::Map(map) => map.is_empty() && !field.pointer(),
@@ -403,7 +403,7 @@ fn is_absent(value: &Value, field: Field<'_>) -> bool {
     }
 }
 
-/// Many numbers in one member, which other writers than the reference may make.
+/// Decodes packed numbers, which other writers than the reference may send.
 fn read_packed(rest: &mut &[u8], of: Scalar, items: &mut ThinVec<Value>) -> Result<()> {
     let mut packed = wire::delimited(rest)?;
     while !packed.is_empty() {
@@ -415,7 +415,7 @@ fn read_packed(rest: &mut &[u8], of: Scalar, items: &mut ThinVec<Value>) -> Resu
     Ok(())
 }
 
-/// The key and value of a map's entry, empty where they are not there.
+/// Key and value of a map's entry, empty if missing.
 fn read_entry(mut input: &[u8]) -> Result<(&[u8], &[u8])> {
     let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
     while !input.is_empty() {
@@ -432,8 +432,8 @@ fn read_entry(mut input: &[u8]) -> Result<(&[u8], &[u8])> {
     Ok((key, value))
 }
 
-/// Adds an entry to a map. Entries of the same key are weeded out before there is made room for
-/// more, so that no more memory is used than the map will take.
+/// Adds an entry to a map. Duplicate keys are removed before the memory grows, so that no more is used than the map
+/// takes.
 fn add_entry(entries: &mut ThinVec<Entry>, entry: Entry) {
     const MANY: usize = 1024;
     if let Some(last) = entries.last_mut().filter(|last| last.0 == entry.0) {

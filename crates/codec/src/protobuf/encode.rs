@@ -1,5 +1,5 @@
-//! Values to messages, back to front: members from the last tag to the first, lists and maps from
-//! their last element, and each length after what it measures.
+//! Protobuf encoder, back to front: members from the last tag to the first, lists and maps from their last element, and
+//! each length after its content.
 
 use compact_str::CompactString;
 use kevel_api::schema::{Choice, Field, Role, Scalar, Schema, StructSchema, Type};
@@ -8,10 +8,10 @@ use kevel_api::value::Value;
 use super::scalar;
 use super::wire::Buffer;
 
-/// Most objects fit; a larger one doubles the buffer a few times.
+/// Initial capacity: most objects fit; a larger one doubles the buffer a few times.
 const CAPACITY: usize = 4096;
 
-/// The message of a value, without an envelope.
+/// Encodes a value, without an envelope.
 pub fn encode(value: &Value, schema: Schema<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.object(value, schema);
@@ -22,7 +22,7 @@ type Entry = (CompactString, Value);
 
 pub(super) struct Writer<'v> {
     pub out: Buffer,
-    /// The values of the fields of each struct under way, by position.
+    /// Field values of each struct that is being encoded, by position.
     slots: Vec<Option<&'v Value>>,
 }
 
@@ -31,7 +31,7 @@ impl<'v> Writer<'v> {
         Writer { out: Buffer::with_capacity(CAPACITY), slots: Vec::with_capacity(128) }
     }
 
-    /// A message's members without a key and length before them.
+    /// Writes the members of a message without a key and length.
     pub(super) fn object(&mut self, value: &'v Value, schema: Schema<'_>) {
         if let Some(of) = schema.as_struct() {
             self.members(entries(value), of);
@@ -63,7 +63,7 @@ impl<'v> Writer<'v> {
         self.slots.truncate(base);
     }
 
-    /// Puts each entry into its field's slot.
+    /// Places each entry in its field's slot.
     fn place(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
         let base = self.slots.len();
         self.slots.resize(base + of.entries().len(), None);
@@ -109,7 +109,7 @@ impl<'v> Writer<'v> {
         }
     }
 
-    /// One value as a member; what does not fit the type counts as zero.
+    /// Writes a value as a member; a value of a wrong type counts as zero.
     fn value(&mut self, tag: u16, schema: Schema<'_>, value: &'v Value) {
         let end = self.out.len();
         match schema.ty() {
@@ -119,7 +119,7 @@ impl<'v> Writer<'v> {
                 self.items(1, schema, value.as_list().unwrap_or_default());
             }
             Type::Union { object, other } => self.union(schema, *object, *other, value),
-            // Lists of lists and trees without a type have no protobuf form.
+            // Lists of lists and untyped trees have no protobuf form.
             Type::List { .. } | Type::Map { .. } | Type::Any => return,
         }
         self.out.delimit(tag, end);
@@ -134,7 +134,7 @@ impl<'v> Writer<'v> {
             match schema.ty() {
                 Type::Struct(_) if is_object => self.value(choice.tag, schema, value),
                 Type::Struct(_) => {}
-                // An object is allowed, so it goes with `true`.
+                // The boolean of an object is `true`.
                 Type::Scalar(Scalar::Bool) if is_object => self.out.number(choice.tag, 1),
                 Type::List { .. } => {
                     self.items(choice.tag, schema, value.as_list().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The envelope around an object: four bytes that no JSON begins with, then a `runtime.Unknown`.
+//! Envelope of an object: four bytes that cannot begin JSON, then a `runtime.Unknown`.
 
 use compact_str::CompactString;
 use kevel_api::schema::{FieldFlags, Schema};
@@ -8,22 +8,22 @@ use super::encode::Writer;
 use super::error;
 use super::{Error, decode, scalar, wire};
 
-/// The first bytes of an object in protobuf.
+/// First bytes of an object in protobuf.
 pub const MAGIC: &[u8; 4] = b"k8s\0";
 
-/// An object whose kind is known and whose message has not been read yet.
+/// An object whose kind is known and whose message is not decoded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope<'i> {
-    /// The group and version of the object.
+    /// apiVersion of the object.
     pub api_version: CompactString,
     /// The kind of the object.
     pub kind: CompactString,
-    /// The message.
+    /// Encoded message.
     pub raw: &'i [u8],
 }
 
 impl Envelope<'_> {
-    /// The object, with `apiVersion` and `kind` as the envelope names them.
+    /// Decodes the object, with `apiVersion` and `kind` of the envelope.
     pub fn decode(&self, schema: Schema<'_>) -> Result<Value, Error> {
         let mut value = decode(self.raw, schema)?;
         if let Value::Map(map) = &mut value {
@@ -40,7 +40,7 @@ impl Envelope<'_> {
     }
 }
 
-/// Opens an envelope.
+/// Decodes an envelope.
 ///
 /// ```
 /// use kevel_codec::{json, protobuf};
@@ -98,10 +98,10 @@ fn read_type_meta(input: &[u8], envelope: &mut Envelope<'_>) -> error::Result<()
     })
 }
 
-/// An object in its envelope, under the `apiVersion` and `kind` that the value has.
+/// Encodes an object in its envelope, with its `apiVersion` and `kind`.
 pub fn encode_object(value: &Value, schema: Schema<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
-    // Neither an encoding nor a content type: the message is plain protobuf.
+    // Content encoding and content type are empty: the message is plain protobuf.
     writer.out.text(4, b"");
     writer.out.text(3, b"");
     let end = writer.out.len();
@@ -115,11 +115,11 @@ pub fn encode_object(value: &Value, schema: Schema<'_>) -> Vec<u8> {
     writer.out.finish()
 }
 
-/// The tag of `items`, in every list: those of their metadata come before.
+/// Tag of `items` in every list; that of its metadata comes before.
 const ITEMS: u8 = 2;
 
-/// What stands before and behind the items of a list in its envelope. They have so many bytes together,
-/// as [`encode_item`] writes them; `list` has none.
+/// Bytes before and after the items of a list in its envelope. `items` is their total size as [`encode_item`] writes
+/// them; `list` has none.
 pub fn encode_list(list: &Value, schema: Schema<'_>, items: usize) -> (Vec<u8>, Vec<u8>) {
     let message = super::encode(list, schema);
     let mut type_meta = Vec::new();
@@ -146,7 +146,7 @@ pub fn encode_item(item: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&message);
 }
 
-/// The key of a member that has so many bytes.
+/// Appends the key and length of a member.
 fn write_length(tag: u8, length: usize, out: &mut Vec<u8>) {
     out.push(tag << 3 | 2);
     let mut rest = length;

@@ -1,53 +1,53 @@
 use std::fmt;
 
-/// Errors are boxed on their way out: results are small, and so is the stack of a recursion.
+/// Result with a boxed error, which keeps results, and the stack of the recursion, small.
 pub(super) type Result<T> = std::result::Result<T, Box<Error>>;
 
-/// Why bytes are not the message they should be; prints as the reference puts it.
+/// Error of decoding a message; prints as in the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Nothing at all where an object in its envelope was expected.
+    /// The input is empty.
     EmptyData,
-    /// An envelope's first bytes and nothing else.
+    /// The envelope has only its first bytes.
     EmptyBody,
-    /// Without the first bytes of an envelope.
+    /// The first bytes of an envelope are missing.
     NoMagic,
-    /// The input ends in the middle of something.
+    /// The input ends too early.
     UnexpectedEof,
-    /// A number of more than 64 bits.
+    /// A number has more than 64 bits.
     Overflow,
-    /// A length of more than 63 bits.
+    /// A length has more than 63 bits.
     NegativeLength,
-    /// The end of a group that has not begun.
+    /// A group ends that has not begun.
     EndOfGroup,
-    /// A wire type that there is none of.
+    /// A wire type does not exist.
     IllegalWireType(u8),
-    /// The end of a group among a message's members.
+    /// A group ends among a message's members.
     GroupInMessage {
         /// The type of the message.
         message: String,
     },
-    /// A tag that no member can have.
+    /// A tag is not allowed.
     IllegalTag {
         /// The type of the message.
         message: String,
         /// The tag.
         tag: i32,
-        /// What stands on the wire: the tag and the wire type.
+        /// Encoded tag and wire type.
         wire: u64,
     },
-    /// A member written as another sort of value than its own.
+    /// A member has a wrong wire type.
     WrongWireType {
         /// The member.
         field: String,
-        /// What it is written as.
+        /// Actual wire type.
         wire_type: u8,
     },
-    /// Messages inside messages without end.
+    /// Messages are nested too deep.
     TooDeep,
-    /// More structs or numbers than an object of its size can have a use for.
+    /// The object has more structs or numbers than its size justifies.
     TooMany,
-    /// A text that is not what the member's type says: a quantity, a time, a document.
+    /// A text is invalid for the member's type: a quantity, a time, a document.
     Invalid(String),
 }
 

@@ -1,19 +1,18 @@
-//! What the reference's errors call a field: by its name in Go.
+//! Go names of fields, as the reference's errors have them.
 
 use kevel_api::schema::{Field, Scalar, Schema, Type};
 
-/// First words that Go writes in capitals. A plural keeps its small `s`: `IPs`.
+/// First words that Go capitalizes. A plural keeps its lower-case `s`: `IPs`.
 const INITIALISMS: &[&str] = &[
     "api", "aws", "ca", "cel", "cidr", "csi", "dns", "fc", "fs", "gce", "gid", "gmsa", "grpc",
     "http", "id", "ip", "iqn", "iscsi", "json", "nfs", "os", "pd", "pkix", "qos", "rbd", "se",
     "ssl", "tcp", "tls", "ttl", "tty", "uid", "url", "wwid",
 ];
 
-/// The Go name of a field, made out of its JSON name. (A few dozen fields have one that cannot be
-/// told from it.)
+/// Go name of a field, from its JSON name. (A few dozen fields have one that does not follow from it.)
 pub(super) fn of_field(field: Field<'_>) -> String {
     let name = field.name();
-    // Metadata is embedded, so its type is its name.
+    // Metadata is embedded, so that its type is its name.
     if let ("metadata", Some(metadata)) = (name, field.schema().as_struct()) {
         return metadata.name().to_owned();
     }
@@ -33,7 +32,7 @@ fn capitalize(name: &str) -> String {
     word[..capitals].to_ascii_uppercase() + &word[capitals..] + rest
 }
 
-/// The Go type of a union, made out of what it may be beside an object.
+/// Go type of a union, from its form that is not an object.
 pub(super) fn of_union(other: Schema<'_>) -> &'static str {
     match other.ty() {
         Type::Scalar(Scalar::Bool) => "JSONSchemaPropsOrBool",

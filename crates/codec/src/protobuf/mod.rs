@@ -1,9 +1,8 @@
-//! Protobuf as the reference speaks it: proto2 messages written by gogo's rules, in an envelope
-//! that names the kind.
+//! Protobuf codec: proto2 messages written by gogo's rules, in an envelope with the kind.
 //!
-//! What is not a pointer in Go is always written, zero or not; pointers, lists, maps and bytes are
-//! written when they are there; members stand in the order of their tags, map entries in that of
-//! their keys. Those rules make the bytes of an object unique, so that they can be compared.
+//! Fields that are not pointers in Go are always written, zero or not; pointers, lists, maps and bytes are written if
+//! present; members are in the order of their tags, map entries in that of their keys. These rules make the bytes of an
+//! object unique, so that they can be compared.
 
 mod decode;
 mod encode;

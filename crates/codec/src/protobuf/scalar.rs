@@ -1,4 +1,4 @@
-//! Leaves: plain ones are single members, the others small messages of their own.
+//! Scalars in protobuf: plain ones are single members, others small messages.
 
 use std::fmt::Display;
 
@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut Buffer, tag: u16, scalar: Scalar, value: &Value) {
         Scalar::Bytes => {
             if let Some(text) = value.as_str() {
                 let mut bytes = Vec::new();
-                // Decoders let no other text through; of one made otherwise the good part counts.
+                // Decoders accept only valid base64; for other text the valid part counts.
                 _ = base64::decode_into(text, &mut bytes);
                 out.text(tag, &bytes);
             }
@@ -57,13 +57,13 @@ pub(super) fn write(out: &mut Buffer, tag: u16, scalar: Scalar, value: &Value) {
                 out.text(1, document.as_bytes());
             }
         }
-        // Custom kinds are not spoken in protobuf.
+        // Custom resources have no protobuf form.
         Scalar::Number | Scalar::Integer => return,
     }
     out.delimit(tag, end);
 }
 
-/// Seconds and nanoseconds, both always; nothing for the zero time.
+/// Writes seconds and nanoseconds, both always; nothing for the zero time.
 fn write_time(out: &mut Buffer, time: Option<(i64, u32)>) {
     match time {
         Some((seconds, nanos)) if (seconds, nanos) != (Time::ZERO.seconds, 0) => {
@@ -86,7 +86,7 @@ fn parsed<T: std::str::FromStr>(value: &Value) -> Option<T> {
     value.as_str()?.parse().ok()
 }
 
-/// How a scalar is written.
+/// Wire type of a scalar.
 pub(super) fn wire_type(scalar: Scalar) -> u8 {
     match scalar {
         Scalar::Bool | Scalar::Int32 | Scalar::Int64 => VARINT,
@@ -95,7 +95,7 @@ pub(super) fn wire_type(scalar: Scalar) -> u8 {
     }
 }
 
-/// Reads a scalar whose wire type has been checked.
+/// Decodes a scalar whose wire type has been checked.
 pub(super) fn read(scalar: Scalar, input: &mut &[u8]) -> Result<Value> {
     Ok(match scalar {
         Scalar::Bool => Value::Bool(wire::varint(input)? != 0),
@@ -109,7 +109,7 @@ pub(super) fn read(scalar: Scalar, input: &mut &[u8]) -> Result<Value> {
     })
 }
 
-/// Reads a scalar that is written with its length before it.
+/// Decodes a length-delimited scalar.
 pub(super) fn read_bytes(scalar: Scalar, input: &[u8]) -> Result<Value> {
     Ok(match scalar {
         Scalar::Bytes => Value::String(base64::encode(input)),
@@ -121,7 +121,7 @@ pub(super) fn read_bytes(scalar: Scalar, input: &[u8]) -> Result<Value> {
         },
         Scalar::MicroTime => match read_time(input)? {
             Some((seconds, nanos)) => {
-                // Fractions are cut to microseconds, then carried into the seconds, as Go does.
+                // Fractions are cut to microseconds, then carried into the seconds, as in Go.
                 let nanos = i64::from(nanos / 1000 * 1000);
                 let seconds = seconds.saturating_add(nanos.div_euclid(1_000_000_000));
                 let nanos = nanos.rem_euclid(1_000_000_000) as u32;
@@ -152,14 +152,14 @@ pub(super) fn read_bytes(scalar: Scalar, input: &[u8]) -> Result<Value> {
 /// Whether a value that is not behind a pointer counts as absent.
 pub(super) fn is_zero(scalar: Scalar, value: &Value) -> bool {
     match scalar {
-        // These print even when zero; bytes that are there are not nil, however few.
+        // These are printed even if zero; bytes that are present are not nil, even if empty.
         Scalar::Quantity | Scalar::Duration | Scalar::Bytes => false,
         Scalar::IntOrString => *value == Value::Int(0),
         _ => value.is_empty(),
     }
 }
 
-/// Text as it is, or with a replacement for every byte that is not UTF-8, as Go prints it.
+/// Text of bytes, with a replacement for every invalid byte of UTF-8, as in Go.
 #[inline]
 pub(crate) fn text(bytes: &[u8]) -> CompactString {
     match std::str::from_utf8(bytes) {
@@ -178,7 +178,7 @@ fn replaced(bytes: &[u8]) -> CompactString {
     text
 }
 
-/// Takes a member that is a number into the place for its tag.
+/// Decodes a numeric member into the place for its tag.
 fn number<const N: usize>(
     key: Key,
     rest: &mut &[u8],
@@ -194,7 +194,7 @@ fn number<const N: usize>(
     Ok(false)
 }
 
-/// Seconds and nanoseconds; none for the zero time.
+/// Decodes seconds and nanoseconds; `None` for the zero time.
 fn read_time(input: &[u8]) -> Result<Option<(i64, i32)>> {
     let (mut seconds, mut nanos) = (0, 0);
     wire::members(input, "Timestamp", |key, rest| {
@@ -203,7 +203,7 @@ fn read_time(input: &[u8]) -> Result<Option<(i64, i32)>> {
     Ok((!input.is_empty()).then_some((seconds, nanos as i32)))
 }
 
-/// Only the years that RFC 3339 can write: another time could not be read again.
+/// Time as text, within the years of RFC 3339: another time could not be decoded again.
 fn in_calendar(seconds: i64, time: impl Display) -> Result<Value> {
     /// The last second of the year 9999.
     const LAST: i64 = 253_402_300_799;

@@ -5,7 +5,7 @@ use kevel_api::value::Value;
 use super::{Error, decode, decode_object, encode, encode_item, encode_list, encode_object};
 use crate::json;
 
-/// A type by the way to it: `apps/v1 Deployment spec strategy`; `[]` is an element.
+/// Type by its path: `apps/v1 Deployment spec strategy`; `[]` is an element.
 fn schema(path: &str) -> Schema<'static> {
     let mut words = path.split(' ');
     let group_version = words.next().unwrap();
@@ -17,8 +17,7 @@ fn schema(path: &str) -> Schema<'static> {
     })
 }
 
-/// Bytes as tests write them: hexadecimal, with texts in quotes; `{…}` is a length and what it
-/// measures.
+/// Bytes in test notation: hexadecimal, with texts in quotes; `{…}` is a length-delimited content.
 fn bytes(text: &str) -> Vec<u8> {
     let mut levels = vec![Vec::new()];
     let mut rest = text.trim_start();
@@ -60,7 +59,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Each is a type, a value of it as JSON, and its message. All must hold both ways.
+/// Checks cases in both directions: a type, a value as JSON, and its message.
 #[track_caller]
 fn both_ways(cases: &[(&str, &str, &str)]) {
     for (path, text, message) in cases {
@@ -86,7 +85,7 @@ fn what_is_no_pointer_is_always_written() {
             r#"{"readOnly":true}"#,
             "0a{} 10 01 1a{} 22{} 32{}",
         ),
-        // A struct within a struct, with what it always writes itself.
+        // A struct within a struct, with the fields that it always writes.
         (
             "apps/v1 ControllerRevision",
             "{}",
@@ -118,7 +117,7 @@ fn numbers() {
             r#"{"tolerationSeconds":300}"#,
             "0a{} 12{} 1a{} 22{} 28 ac 02",
         ),
-        // 32 bits take as many bytes when negative.
+        // A negative 32-bit number takes as many bytes as a 64-bit one.
         (
             "apps/v1 Deployment spec strategy rollingUpdate",
             r#"{"maxSurge":-1}"#,
@@ -221,7 +220,7 @@ fn quantities_and_int_or_strings() {
         ),
         ("v1 Service spec ports []", "{}", "0a{} 12{} 18 00 22{08 00 10 00 1a{}} 28 00"),
     ]);
-    // A quantity that is not there is zero.
+    // An absent quantity is zero.
     let divisor = schema("v1 Pod spec containers [] env [] valueFrom resourceFieldRef");
     assert_eq!(
         hex(&encode(&read_json("{}", divisor), divisor)),
@@ -319,7 +318,7 @@ fn the_envelope_names_the_kind() {
     let envelope = decode_object(&expected).unwrap();
     assert_eq!((&*envelope.api_version, &*envelope.kind), ("v1", "Namespace"));
     assert_eq!(envelope.decode(schema).as_ref(), Ok(&value));
-    // The message alone does not know what it is.
+    // The message alone has no kind.
     let mut without = value;
     let map = without.as_map_mut().unwrap();
     map.remove("kind");
@@ -337,7 +336,7 @@ fn what_was_written_otherwise_is_read_all_the_same() {
             r#"{"name":"n","value":"w"}"#,
         ),
         ("v1 Pod spec containers [] env []", "0a{'n'} 12{'v'} 12{}", r#"{"name":"n"}"#),
-        // Members that nobody knows, of every wire type; groups within groups.
+        // Unknown members of every wire type; groups within groups.
         (
             "v1 Pod spec containers [] env []",
             "78 01 79 0102030405060708 7a{'x'} 7d 01020304 0a{'n'}",
@@ -355,13 +354,13 @@ fn what_was_written_otherwise_is_read_all_the_same() {
             "12{12{0a{'Memory'}}} 0a{'v'} 12{12{12{0a{'1Gi'}}}}",
             r#"{"name":"v","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}"#,
         ),
-        // Numbers packed, and lists interrupted.
+        // Packed numbers, and interrupted lists.
         (
             "v1 Pod spec securityContext",
             "22{01 ac 02} 10 05 20 03",
             r#"{"runAsUser":5,"supplementalGroups":[1,300,3]}"#,
         ),
-        // Map entries without a key or value, and twice.
+        // Map entries without a key or value, and duplicates.
         (
             "v1 ConfigMap",
             "12{} 12{0a{'a'} 12{'1'}} 12{12{'2'} 0a{'a'}} 12{0a{'b'}}",
@@ -373,7 +372,7 @@ fn what_was_written_otherwise_is_read_all_the_same() {
             "10 ff ff ff ff 1f 18 80 80 80 80 10",
             r#"{"hostPort":-1}"#,
         ),
-        // Only whole seconds of a time are kept; the zero time is none.
+        // Only whole seconds of a time are kept; the zero time is absent.
         (
             "v1 Pod status conditions []",
             "1a{08 01 10 05} 22{08 80 92 b8 c3 98 fe ff ff ff 01}",
@@ -384,7 +383,7 @@ fn what_was_written_otherwise_is_read_all_the_same() {
             "22{08 02 10 f8 ff ff ff ff ff ff ff ff 01}",
             r#"{"renewTime":"1970-01-01T00:00:02.000000Z"}"#,
         ),
-        // Quantities come out as the reference prints them.
+        // Quantities are printed as by the reference.
         (
             "v1 Pod spec containers [] resources",
             "0a{0a{'cpu'} 12{0a{'1000m'}}} 0a{0a{'x'} 12{}}",
@@ -470,7 +469,7 @@ fn the_number_of_structs_is_bounded() {
     let status = schema("v1 Pod status");
     let many = bytes("42{20 01}").repeat(525_000);
     assert_eq!(decode(&many, status), Err(Error::TooMany));
-    // A long list of objects is nothing unusual.
+    // A long list of objects is legitimate.
     let list = bytes("12{0a{0a{'a-name'} 1a{'a-space'}}}").repeat(265_000);
     assert!(decode(&list, schema("v1 PodList")).is_ok());
 }
@@ -531,7 +530,7 @@ fn depth_is_bounded_and_fits_a_small_stack() {
             }
         }
     };
-    // What a thread of the server has.
+    // The stack size of the server's threads.
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Tags, varints and lengths: protobuf below the level of types.
+//! Protobuf wire format: tags, varints and lengths.
 
 use super::Error;
 use super::error::Result;
@@ -10,7 +10,7 @@ const START_GROUP: u8 = 3;
 const END_GROUP: u8 = 4;
 const FIXED32: u8 = 5;
 
-/// What stands before each member.
+/// Key of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub tag: i32,
@@ -18,7 +18,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Refuses a wire type that is not the member's own; `field` names the member.
+    /// Error if the wire type is not the expected one; `field` names the member.
     pub(super) fn expect(self, wire_type: u8, field: impl FnOnce() -> String) -> Result<()> {
         if self.wire_type == wire_type {
             Ok(())
@@ -27,7 +27,7 @@ impl Key {
         }
     }
 
-    /// Passes over the same key if it comes again, as it does before the next element of a list.
+    /// Consumes the same key if it follows, as it does before the next element of a list.
     #[inline]
     pub(super) fn repeats(self, input: &mut &[u8]) -> bool {
         let mut ahead = *input;
@@ -39,7 +39,7 @@ impl Key {
         again
     }
 
-    /// The bytes of a member that is written with its length before it.
+    /// Bytes of a length-delimited member.
     pub(super) fn delimited<'i>(
         self,
         input: &mut &'i [u8],
@@ -50,8 +50,8 @@ impl Key {
     }
 }
 
-/// Walks over a message. `member` takes the value behind a key, or says that it does not know the
-/// tag; the value is then passed over.
+/// Visits the members of a message. `member` decodes the value behind a key, or returns false for an unknown tag; the
+/// value is then skipped.
 pub(super) fn members<'i>(
     mut input: &'i [u8],
     message: &str,
@@ -61,7 +61,7 @@ pub(super) fn members<'i>(
         kevel_compute::charge(1);
         let start = input;
         let wire = varint(&mut input)?;
-        // The reference keeps 32 bits of a tag, however large.
+        // The reference truncates a tag to 32 bits.
         let key = Key { tag: (wire >> 3) as i32, wire_type: (wire & 7) as u8 };
         if key.wire_type == END_GROUP {
             return Err(Error::GroupInMessage { message: message.to_owned() }.into());
@@ -78,7 +78,7 @@ pub(super) fn members<'i>(
     Ok(())
 }
 
-/// A number of at most 64 bits; what a tenth byte has beyond them is dropped.
+/// Decodes a number of at most 64 bits; excess bits of a tenth byte are dropped.
 #[inline]
 pub(super) fn varint(input: &mut &[u8]) -> Result<u64> {
     match *input {
@@ -102,7 +102,7 @@ fn long_varint(input: &mut &[u8]) -> Result<u64> {
     Err(if input.len() < 10 { Error::UnexpectedEof } else { Error::Overflow }.into())
 }
 
-/// A length and so many bytes.
+/// Decodes a length and that many bytes.
 #[inline]
 pub(super) fn delimited<'i>(input: &mut &'i [u8]) -> Result<&'i [u8]> {
     let length = varint(input)?;
@@ -112,7 +112,7 @@ pub(super) fn delimited<'i>(input: &mut &'i [u8]) -> Result<&'i [u8]> {
     take(input, usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// So many bytes.
+/// Takes a number of bytes.
 #[inline]
 pub(super) fn take<'i>(input: &mut &'i [u8], length: usize) -> Result<&'i [u8]> {
     let (taken, rest) = input.split_at_checked(length).ok_or(Error::UnexpectedEof)?;
@@ -120,7 +120,7 @@ pub(super) fn take<'i>(input: &mut &'i [u8], length: usize) -> Result<&'i [u8]> 
     Ok(taken)
 }
 
-/// Passes over a key and its value; groups, which nobody writes any more, with all that is in them.
+/// Skips a key and its value; groups, which are obsolete, with their content.
 pub(super) fn skip(input: &mut &[u8]) -> Result<()> {
     let mut groups = 0usize;
     loop {
@@ -139,7 +139,7 @@ pub(super) fn skip(input: &mut &[u8]) -> Result<()> {
     }
 }
 
-/// A buffer that is filled from its end: a message's length is known when it is to be written.
+/// Buffer that is filled from its end: a message's length is known when it is written.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -151,7 +151,7 @@ impl Buffer {
         Buffer { bytes: vec![0; capacity], start: capacity }
     }
 
-    /// How much has been written.
+    /// Number of bytes written.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -185,23 +185,23 @@ impl Buffer {
         self.varint(u64::from(tag) << 3 | u64::from(wire_type));
     }
 
-    /// Makes what was written since the buffer was `end` long a member.
+    /// Makes the bytes written since the length was `end` a member.
     pub(super) fn delimit(&mut self, tag: u16, end: usize) {
         self.prefix(tag, DELIMITED, (self.len() - end) as u64);
     }
 
-    /// A member that is a number.
+    /// Writes a numeric member.
     pub(super) fn number(&mut self, tag: u16, value: u64) {
         self.prefix(tag, VARINT, value);
     }
 
-    /// A member that is text or bytes.
+    /// Writes a member of text or bytes.
     pub(super) fn text(&mut self, tag: u16, bytes: &[u8]) {
         self.bytes(bytes);
         self.prefix(tag, DELIMITED, bytes.len() as u64);
     }
 
-    /// A key and the number after it, two bytes as a rule.
+    /// Writes a key and the number after it, usually two bytes.
     #[inline]
     fn prefix(&mut self, tag: u16, wire_type: u8, value: u64) {
         if tag < 16 && value < 0x80 {

@@ -1,15 +1,15 @@
-//! The scanner's view of characters: what stands at a place, and going on from there.
+//! Character access of the scanner.
 
 use super::scanner::Scanner;
 
 impl<'a> Scanner<'a> {
-    /// The byte `ahead` of the place; 0 behind the end (a stream has none of its own).
+    /// Byte `ahead` of the position; 0 after the end (a stream has no NUL).
     #[inline]
     pub(super) fn byte(&self, ahead: usize) -> u8 {
         self.source.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// The length in bytes of the line break `ahead` of the place, 0 for none.
+    /// Length in bytes of the line break `ahead` of the position; 0 for none.
     #[inline]
     pub(super) fn break_len(&self, ahead: usize) -> usize {
         match self.byte(ahead) {
@@ -36,14 +36,14 @@ impl<'a> Scanner<'a> {
         self.byte(0) == 0 || self.break_len(0) > 0
     }
 
-    /// Whether a document marker stands here.
+    /// Whether a document marker is here.
     pub(super) fn at_marker(&self, marker: &[u8]) -> bool {
         self.column == 0
             && self.source.as_bytes()[self.at..].starts_with(marker)
             && self.is_blank_or_end(3)
     }
 
-    /// Goes on by a number of characters of one line.
+    /// Skips characters of one line.
     pub(super) fn skip(&mut self, count: u32) {
         for _ in 0..count {
             self.at += match self.byte(0) {
@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
         self.column += count;
     }
 
-    /// Goes on to a place on the same line.
+    /// Skips to a position on the same line.
     #[inline]
     pub(super) fn skip_to(&mut self, at: usize) {
         let bytes = &self.source.as_bytes()[self.at..at];
@@ -80,7 +80,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes on to the end of the line.
+    /// Skips to the end of the line.
     pub(super) fn skip_line(&mut self) {
         let bytes = self.source.as_bytes();
         let mut end = self.at;
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         self.skip_to(end);
     }
 
-    /// Letters, digits, `-` and `_`.
+    /// Scans letters, digits, `-` and `_`.
     pub(super) fn scan_word(&mut self) -> &'a str {
         let rest = &self.source[self.at..];
         let len = rest

@@ -1,15 +1,15 @@
-//! What the reference finds wrong when it goes through a document node by node, in its order.
+//! Errors that the reference finds when it walks a document node by node, in its order.
 
 use super::Error;
 use super::document::{Document, Id, View};
 use super::go_syntax::go_syntax;
 
-/// How much text a document may get by aliases. The reference counts nodes only, and would write a
-/// long text as often as it is named.
+/// Limit on the text that aliases add to a document. The reference counts nodes only, and would write a long text for
+/// each alias.
 const MAX_ALIASED_TEXT: usize = 4 << 20;
 
-/// Makes sure that all nodes can be read, that keys are scalars, that what is merged is a mapping, and
-/// that aliases do not make a small document a large one.
+/// Checks that all nodes are valid, that keys are scalars, that merged values are mappings, and that aliases do not
+/// expand a small document to a large one.
 pub(super) fn check(document: &Document<'_>) -> Result<(), Error> {
     let mut check = Check {
         document,
@@ -46,14 +46,14 @@ pub(super) fn check(document: &Document<'_>) -> Result<(), Error> {
 
 struct Check<'d> {
     document: &'d Document<'d>,
-    /// The collections around the node at hand.
+    /// Collections that enclose the current node.
     open: Vec<Open>,
     visits: usize,
-    /// How many aliases led to the node at hand.
+    /// Number of aliases that led to the current node.
     alias_depth: usize,
     alias_visits: usize,
     alias_text: usize,
-    /// A key that YAML has and JSON has not: found later by the reference.
+    /// First key that is valid in YAML and not in JSON: the reference finds it later.
     key_error: Option<Error>,
 }
 
@@ -62,7 +62,7 @@ struct Open {
     end: Id,
     mapping: bool,
     aliased: bool,
-    /// It is a key, which only a scalar can be: an error once all in it is in order.
+    /// Key that is a collection, which is an error after its content is checked.
     key: Option<Id>,
 }
 
@@ -146,7 +146,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Counts a node that is gone to, and the text that an alias adds.
+    /// Counts a visited node, and the text that an alias adds.
     fn count(&mut self, alias_text: usize) -> Result<(), Error> {
         self.visits += 1;
         self.alias_visits += usize::from(self.alias_depth > 0);
@@ -161,7 +161,7 @@ impl Check<'_> {
     }
 }
 
-/// The share of nodes that may come from aliases: nearly all in a small document, few in a large one.
+/// Share of nodes that may come from aliases: nearly all in a small document, few in a large one.
 fn allowed_alias_share(visits: usize) -> f64 {
     const SMALL: f64 = 400_000.0;
     const LARGE: f64 = 4_000_000.0;

@@ -1,8 +1,8 @@
-//! A document as a flat list of nodes, each before those it contains.
+//! YAML document as a flat list of nodes, each before its content.
 
 use super::scanner::Text;
 
-/// The index of a node in its document.
+/// Index of a node in its document.
 pub(super) type Id = u32;
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Document<'a> {
     pub source: &'a str,
     pub scratch: String,
     pub nodes: Vec<Node>,
-    /// What is wrong with nodes: scalars that cannot be read as their tags demand, and cycles.
+    /// Errors of nodes: scalars that do not fit their tags, and cycles.
     pub faults: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Document<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     kind: Kind,
-    /// The key `<<`, which stands for the entries of the mappings behind it.
+    /// Whether it is the key `<<`, whose mappings are merged.
     merge: bool,
     line: u32,
     data: [u32; 2],
@@ -40,7 +40,7 @@ enum Kind {
     Fault,
 }
 
-/// What a node is.
+/// Content of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum View<'d> {
     Null,
@@ -50,13 +50,13 @@ pub(super) enum View<'d> {
     Uint(u64),
     Float(f64),
     Str(&'d str),
-    /// A collection, and where the node behind it stands.
+    /// A sequence, with the index of the node after it.
     Sequence(Id),
-    /// The same; keys and values take turns.
+    /// A mapping, with the index of the node after it; keys and values alternate.
     Mapping(Id),
-    /// The same node again. It does not contain the alias: a document ends.
+    /// An alias of a node that does not contain the alias.
     Alias(Id),
-    /// An alias of a collection that it stands in.
+    /// An alias of a collection that contains it.
     Cycle(&'d str),
     Fault(&'d str),
 }
@@ -91,7 +91,7 @@ impl<'a> Document<'a> {
         self.faults.get(at as usize).map_or("", String::as_str)
     }
 
-    /// A node, or the one that it is an alias of.
+    /// The node, or the target of an alias.
     #[inline]
     pub(super) fn resolve(&self, id: Id) -> Id {
         match self.nodes.get(id as usize) {
@@ -100,7 +100,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The node behind one and all that it contains.
+    /// Index of the node after this one and its content.
     #[inline]
     pub(super) fn after(&self, id: Id) -> Id {
         match self.nodes.get(id as usize) {

@@ -1,4 +1,4 @@
-//! Nodes to YAML text, byte for byte as the reference's writer lays it out.
+//! YAML writer, byte for byte in the layout of the reference.
 
 use super::Error;
 use super::document::{Document, Id, View};
@@ -6,10 +6,10 @@ use super::float::general;
 use super::key_order;
 use super::style::{Style, style_of};
 
-/// Lines are broken at the next space once they are longer than this.
+/// Line length after which lines are broken at the next space.
 const WIDTH: usize = 80;
 const INDENT: usize = 2;
-/// A key that is longer stands behind a `?`.
+/// Longest key that is written without a `?`.
 const MAX_SIMPLE_KEY: usize = 128;
 
 /// Appends a document whose keys are strings, in about `limit` bytes at most.
@@ -41,11 +41,11 @@ struct Emitter<'d> {
     out: &'d mut Vec<u8>,
     column: usize,
     indent: Option<usize>,
-    /// The last thing written was white space.
+    /// Whether the last character written was white space.
     after_space: bool,
-    /// Nothing but indentation and indicators of block collections stands on the line.
+    /// Whether the line has only indentation and indicators of block collections.
     after_indent: bool,
-    /// The entries of the mappings that are not complete: key and value.
+    /// Key and value of the entries of incomplete mappings.
     entries: Vec<(Id, Id)>,
     open: Vec<Open>,
 }
@@ -53,7 +53,7 @@ struct Emitter<'d> {
 #[derive(Clone, Copy)]
 struct Open {
     kind: OpenKind,
-    /// The indentation to go back to.
+    /// Indentation of the enclosing collection.
     outer: Option<usize>,
 }
 
@@ -123,7 +123,7 @@ impl Emitter<'_> {
             View::Mapping(end) if end == id + 1 => self.indicator("{}", true, false),
             View::Sequence(end) => {
                 let outer = self.indent;
-                // The entries of a key's list are not indented against the key.
+                // A sequence that is a key's value is not indented relative to the key.
                 if place != Place::Mapping || self.after_indent {
                     self.indent = Some(outer.map_or(0, |outer| outer + INDENT));
                 }
@@ -162,7 +162,7 @@ impl Emitter<'_> {
             View::Str(text) => text,
             _ => "",
         };
-        // Of equal keys the last one counts; they come together by the plain order first.
+        // Of equal keys the last one counts; the plain order brings them together first.
         let entries = &mut self.entries[base..];
         if entries.is_sorted_by(|a, b| name(a) < name(b)) {
             return key_order::merge_sort(entries, |a, b| key_order::before(name(a), name(b)));
@@ -229,7 +229,7 @@ impl Emitter<'_> {
                 }
                 spaces = true;
             } else if is_break(c) {
-                // Only LS and PS come here: what has other breaks is not written this way.
+                // Only LS and PS occur here: text with other breaks is not written this way.
                 self.put_char(c);
                 self.column = 0;
                 self.after_indent = true;
@@ -249,7 +249,7 @@ impl Emitter<'_> {
 
     fn double_quoted(&mut self, text: &str, may_break: bool) {
         self.indicator("\"", true, false);
-        // The reference takes every character for a byte order mark behind one that comes first.
+        // After a leading byte order mark the reference treats every character as one.
         let escape_all = text.starts_with('\u{feff}');
         let mut spaces = false;
         for (at, c) in text.char_indices() {
@@ -340,7 +340,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes to the indentation, on a new line unless it stands there already.
+    /// Moves to the indentation, on a new line if needed.
     fn new_line(&mut self) {
         let indent = self.indent.unwrap_or(0);
         let behind = self.column > indent || self.column == indent && !self.after_space;
@@ -368,7 +368,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes characters of one byte.
+    /// Writes one-byte characters.
     fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.column += text.len();
@@ -385,12 +385,12 @@ impl Emitter<'_> {
     }
 }
 
-/// A line break by the rules of YAML 1.1.
+/// Whether a character is a line break in YAML 1.1.
 pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What the reference writes as it is. Characters beyond the basic plane are not among it.
+/// Whether the reference writes a character unescaped. Characters beyond the basic plane are escaped.
 pub(super) fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{fffd}') && c != '\u{feff}'
 }

@@ -1,6 +1,6 @@
-/// Why a document cannot be read, in the reference's words.
+/// Error of decoding a YAML document, in the reference's words.
 ///
-/// It is one pointer, so that the reader's many small steps hand their results on in registers.
+/// A single pointer, so that the results of the decoder's many small steps fit in registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Message>);
 
@@ -13,13 +13,13 @@ impl Error {
         Error::bare(format!("yaml: {problem}"))
     }
 
-    /// A problem on a line, which is not told where it is 0.
+    /// Error on a line; 0 is not printed.
     #[cold]
     pub(super) fn on_line(line: u32, problem: impl std::fmt::Display) -> Self {
         if line == 0 { Error::new(problem) } else { Error::new(format!("line {line}: {problem}")) }
     }
 
-    /// An error that is not of the YAML reader's own.
+    /// Error without the YAML prefix.
     #[cold]
     pub(super) fn bare(problem: impl Into<String>) -> Self {
         Error(Box::new(Message(problem.into())))

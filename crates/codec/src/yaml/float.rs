@@ -4,15 +4,14 @@ use std::io::Write;
 
 use crate::json::{positional, shortest};
 
-/// The shortest text that reads as this number again, with an exponent where it is a million or
-/// more, or very small.
+/// Shortest text that parses to this number, with an exponent from a million on, or if it is very small.
 pub(super) fn general(float: f64) -> String {
     let mut out = Vec::new();
     shape(float, &shortest(float), &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends the same for a number of 32 bits.
+/// Appends the shortest text of a 32-bit number.
 pub(super) fn write_general32(float: f32, out: &mut Vec<u8>) {
     let mut scientific = [0; 32];
     let mut rest = &mut scientific[..];

@@ -1,19 +1,19 @@
-//! JSON to nodes, for writing it as YAML.
+//! Conversion of JSON to YAML nodes, for writing.
 //!
-//! The reference has its YAML reader do this. It is done here by JSON's own rules, so that long keys,
-//! escaped surrogates and control characters, which YAML's rules refuse, come through.
+//! The reference uses its YAML decoder for this. Here JSON's own rules are used, so that long keys, escaped surrogates
+//! and control characters, which YAML refuses, are accepted.
 
 use super::document::{Document, Id};
 use super::resolve::{Resolved, implicit};
 use super::scanner::Text;
 
-/// Reads JSON that was checked before; nothing where it is not JSON after all.
+/// Decodes JSON that was checked before; `None` if it is not JSON after all.
 pub(super) fn from_json(json: &str) -> Option<Document<'_>> {
     let mut reader = Reader { document: Document::new(json), at: 0 };
     let mut open: Vec<(Id, u8)> = Vec::new();
     loop {
         kevel_compute::charge(1);
-        // A value stands here, or the end of an empty collection.
+        // A value is here, or the end of an empty collection.
         match reader.next()? {
             close @ (b']' | b'}') => {
                 let (id, expected) = open.pop()?;
@@ -37,7 +37,7 @@ pub(super) fn from_json(json: &str) -> Option<Document<'_>> {
             }
             _ => reader.scalar()?,
         }
-        // A value ended here, and with it perhaps those around it.
+        // A value ended here, and perhaps enclosing ones.
         loop {
             let Some(&(id, close)) = open.last() else {
                 return reader.next().is_none().then_some(reader.document);
@@ -63,7 +63,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next byte that is no white space.
+    /// Next byte that is no white space.
     fn next(&mut self) -> Option<u8> {
         let rest = self.document.source.as_bytes().get(self.at..)?;
         let space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -131,7 +131,7 @@ impl Reader<'_> {
     }
 }
 
-/// The character that an escape stands for, and the escape's length.
+/// Character of an escape, and the escape's length.
 fn escape(text: &str) -> Option<(char, usize)> {
     let c = match text.as_bytes().get(1)? {
         b'b' => '\x08',

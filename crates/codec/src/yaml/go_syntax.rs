@@ -8,11 +8,11 @@ use kevel_api::quote::quote;
 use super::document::{Document, Id, View};
 use super::float::general;
 
-/// A message does not get longer than this, nor goes deeper: it is for a person.
+/// Limits on the length and depth of a message.
 const MAX_LENGTH: usize = 4096;
 const MAX_DEPTH: usize = 20;
 
-/// A node as `%#v` prints what the reference reads it into.
+/// Node as `%#v` prints its decoded value.
 pub(super) fn go_syntax(document: &Document<'_>, id: Id) -> String {
     let mut out = String::new();
     write(document, id, MAX_DEPTH, &mut out);

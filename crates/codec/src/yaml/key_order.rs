@@ -1,7 +1,7 @@
-//! The order in which the reference writes keys: letters behind other characters, numbers by value.
+//! Order of keys in the reference's YAML: letters after other characters, numbers by value.
 
-/// Sorts items by an order that need not be transitive, as [`before`] is not (`12`, `1a`, `2`, `12`):
-/// the standard library's sorts may panic on one, merging does not mind.
+/// Sorts items by an order that need not be transitive, as [`before`] is not (`12`, `1a`, `2`, `12`): the standard
+/// library's sorts may panic on it, merging does not.
 pub(super) fn merge_sort<T: Copy>(items: &mut [T], before: impl Fn(&T, &T) -> bool) {
     let mut merged = Vec::with_capacity(items.len());
     let mut run = 1;
@@ -45,14 +45,14 @@ pub(super) fn before(a: &str, b: &str) -> bool {
         (false, false) => {}
         (_, b_is_letter) => return b_is_letter,
     }
-    // `10` and `1-`: what precedes belongs to the number, which a zero would not show.
+    // `10` and `1-`: preceding digits belong to the number, which a zero would not show.
     let behind_digits = a[..same].chars().rev().take_while(|c| c.is_numeric()).any(|c| c != '0');
     let start = i64::from(behind_digits && (first_a == '0' || first_b == '0'));
     let (number_a, number_b) = (number(rest_a, start), number(rest_b, start));
     (number_a, first_a) < (number_b, first_b)
 }
 
-/// The value and the length of the digits in front.
+/// Value and length of the leading digits.
 fn number(text: &str, start: i64) -> (i64, usize) {
     let digits = text.chars().take_while(|c| c.is_numeric());
     digits.fold((start, 0), |(value, len), digit| {

@@ -1,8 +1,8 @@
-//! YAML, read into and written out of JSON's data model.
+//! YAML codec, by way of JSON's data model.
 //!
-//! The reference turns YAML into JSON, then reads that, and turns JSON into YAML to write it; so does
-//! this. The reader is one of our own, since what is YAML 1.1 here and how errors are worded is
-//! fixed by the reference's, and since no reader at hand keeps its pace on hostile documents.
+//! The reference converts YAML to JSON and decodes that, and converts JSON to YAML to write it; so does this codec. The
+//! decoder is our own, because the reference fixes the dialect of YAML 1.1 and the error messages, and because no
+//! available decoder is fast on hostile documents.
 //!
 //! ```
 //! let json = kevel_codec::yaml::to_json(b"a: [1, yes]\nb: &x 0x10\nc: *x\n")?;
@@ -40,21 +40,21 @@ pub use to_json::Json;
 
 use crate::json::{self, Unknown};
 
-/// A document that was read.
+/// A decoded document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
     /// The object.
     pub value: Value,
-    /// What a strict reader objects to, where it was asked for: keys set twice, then unknown fields.
+    /// Strict errors, if requested: duplicate keys, then unknown fields.
     pub strict: Vec<String>,
 }
 
-/// Reads the first document of a stream as one of the given type.
+/// Decodes the first document of a stream as one of the given type.
 pub fn decode(input: &[u8], schema: Schema<'_>, fields: Unknown) -> Result<Decoded, Error> {
     read(input, fields, |json| json::decode(json, schema, fields))
 }
 
-/// Reads the first document of a stream as one of any type.
+/// Decodes the first document of a stream as one of any type.
 pub fn decode_any(input: &[u8], fields: Unknown) -> Result<Decoded, Error> {
     read(input, fields, |json| json::decode_any(json, fields))
 }
@@ -79,7 +79,7 @@ pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) -> Result<()
     from_json(&json, out)
 }
 
-/// Appends a value as it is.
+/// Appends an untyped value.
 pub fn encode_any(value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut json = Vec::new();
     json::encode_any(value, &mut json);
@@ -106,9 +106,8 @@ pub fn from_json(json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     emit::emit(&document, MAX_GROWTH * json.len() + (1 << 20), out)
 }
 
-/// How many bytes of YAML a byte of JSON may become. What is nested very deep has little but
-/// indentation.
+/// Limit on the bytes of YAML per byte of JSON. Very deep documents are mostly indentation.
 const MAX_GROWTH: usize = 16;
 
-/// Places in a document are counted with 32 bits.
+/// Limit on the input: positions have 32 bits.
 const MAX_INPUT: usize = 1 << 30;

@@ -1,4 +1,4 @@
-//! Tokens to nodes, by libyaml's grammar: collections in collections on a stack of states.
+//! YAML parser by libyaml's grammar: tokens to nodes, with nested collections on a stack of states.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::scanner::{Lexeme, Scanner, Text, Token};
 use super::tag;
 use crate::base64;
 
-/// Reads the first document of a stream, `null` where there is none.
+/// Parses the first document of a stream; `null` if there is none.
 pub(super) fn parse<'a>(input: &'a Input<'_>) -> Result<Document<'a>, Error> {
     let scanner = Scanner::new(&input.text, input.unreadable);
     let mut parser = Parser {
@@ -31,26 +31,26 @@ pub(super) fn parse<'a>(input: &'a Input<'_>) -> Result<Document<'a>, Error> {
 struct Parser<'a> {
     scanner: Scanner<'a>,
     document: Document<'a>,
-    /// What to go on with when the node at hand is complete.
+    /// States to continue with when the current node is complete.
     states: Vec<State>,
-    /// The collections that are not complete.
+    /// Incomplete collections.
     open: Vec<Id>,
     anchors: HashMap<&'a str, Id>,
-    /// Tag handles and what they stand for.
+    /// Tag handles and their prefixes.
     handles: Vec<(&'a str, &'a str)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     BlockEntry,
-    /// An entry of a sequence that is not indented against the key before it.
+    /// An entry of a sequence that is not indented relative to its key.
     IndentlessEntry,
     BlockKey,
     BlockValue,
     FlowEntry {
         first: bool,
     },
-    /// `[a: b]` is a list of a mapping.
+    /// `[a: b]` is a list with a mapping.
     PairKey,
     PairValue,
     PairEnd,
@@ -62,7 +62,7 @@ enum State {
     FlowNoValue,
 }
 
-/// Which nodes may stand at a place.
+/// Nodes that are allowed at a position.
 #[derive(Clone, Copy, PartialEq)]
 enum Allow {
     Flow,
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
                 return Err(Error::new(format!("document has more than {MAX_NODES} nodes")));
             }
         }
-        // What follows must be a token, but is not looked at: other documents, or anything else.
+        // A valid token must follow, but is not used: other documents, or anything else.
         self.peek()?;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
                 if self.handles.iter().any(|(known, _)| *known == handle) {
                     return Err(Error::on_line(line, "found duplicate %TAG directive"));
                 }
-                // The reference looks through all of them each time; nobody has as many.
+                // The reference searches all of them each time; real documents do not have as many.
                 if self.handles.len() == MAX_HANDLES {
                     return Err(Error::on_line(line, "found too many %TAG directives"));
                 }
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         let lexeme = self.peek()?;
         let line = lexeme.line;
         if matches!(lexeme.token, Token::Value | Token::FlowEntry | Token::FlowSequenceEnd) {
-            // The reference takes the token without a look at it.
+            // The reference takes the token without checking it.
             self.take();
             return self.empty(line, State::PairValue);
         }
@@ -310,7 +310,7 @@ impl<'a> Parser<'a> {
         self.empty(line, State::FlowKey { first: false })
     }
 
-    /// Takes the comma before all entries but the first.
+    /// Consumes the comma before all entries but the first.
     fn flow_separator(
         &mut self,
         first: bool,
@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A node, with its properties before it.
+    /// Parses a node with its properties.
     fn node(&mut self, allow: Allow) -> Result<(), Error> {
         let &Lexeme { ref token, line: start } = self.peek()?;
         if let &Token::Scalar { text, plain } = token {
@@ -369,7 +369,7 @@ impl<'a> Parser<'a> {
         let line = lexeme.line;
         let (state, mapping) = match lexeme.token {
             Token::BlockEntry if allow == Allow::BlockOrIndentless => {
-                // The entry's `-` is the sequence's first.
+                // The entry's `-` is the first of the sequence.
                 let id = self.document.open(start, false);
                 self.anchor(anchor, id);
                 self.open.push(id);
@@ -463,20 +463,20 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A node inside a collection, and what comes after it.
+    /// Parses a node inside a collection, then continues with a state.
     fn inner(&mut self, then: State, allow: Allow) -> Result<(), Error> {
         self.states.push(then);
         self.node(allow)
     }
 
-    /// Nothing where a node may stand.
+    /// Adds null for a missing node.
     fn empty(&mut self, line: u32, then: State) -> Result<(), Error> {
         self.states.push(then);
         self.document.push_null(line);
         Ok(())
     }
 
-    /// Takes a collection's last token.
+    /// Consumes a collection's last token.
     fn end(&mut self) -> Result<(), Error> {
         self.take();
         self.close();
@@ -498,9 +498,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How many nodes a document may have. One that has more within the size of a request is made to
-/// cost time and memory: it has a node in every three bytes.
+/// Limit on the nodes of a document. A document of request size with more is hostile: it has a node in every three
+/// bytes.
 const MAX_NODES: usize = 1 << 20;
 
-/// How many tag handles a document may declare.
+/// Limit on the tag handles of a document.
 const MAX_HANDLES: usize = 1000;

@@ -1,20 +1,20 @@
-//! Bytes to characters: encodings, and what YAML does not allow in a stream.
+//! Decoding of bytes to characters: encodings, and characters that YAML does not allow.
 
 use std::borrow::Cow;
 
-/// The characters of a stream.
+/// Characters of a stream.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     pub text: Cow<'a, str>,
-    /// Why the stream cannot be read beyond the end of the text.
+    /// Reason why the stream is unreadable beyond the end of the text.
     pub unreadable: Option<&'static str>,
 }
 
-/// The reference reads so many bytes at a time, and finds a character that it cannot read before it
-/// looks at anything else of the same piece.
+/// Number of bytes that the reference reads at a time; it reports an unreadable character before anything else in the
+/// same piece.
 const PIECE: usize = 512;
 
-/// Decodes UTF-8, or UTF-16 where a byte order mark says so.
+/// Decodes UTF-8, or UTF-16 with a byte order mark.
 pub(super) fn read(bytes: &[u8]) -> Input<'_> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => read_utf16(rest, u16::from_le_bytes),
@@ -45,7 +45,7 @@ fn read_utf8(bytes: &[u8], mark: usize) -> Input<'_> {
     Input { text: Cow::Borrowed(text), unreadable: Some(unreadable) }
 }
 
-/// What is wrong with the sequence that stands first.
+/// Error of the first sequence.
 fn utf8_problem(bytes: &[u8]) -> &'static str {
     let first = bytes.first().copied().unwrap_or_default();
     let (width, smallest) = match first {
@@ -114,7 +114,7 @@ fn utf16_char(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<char, &'static s
 
 const CONTROL: &str = "control characters are not allowed";
 
-/// Where the first character stands that YAML does not allow.
+/// Position of the first character that YAML does not allow.
 fn control(text: &str) -> Option<usize> {
     // Only these bytes begin such a character: C0 and DEL, C1 (C2 80 to C2 9F), U+FFFE and U+FFFF.
     let suspect = |byte: u8| {

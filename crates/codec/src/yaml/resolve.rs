@@ -1,8 +1,8 @@
-//! What a scalar is: the types of YAML 1.1, as the reference's reader knows them.
+//! Types of scalars in YAML 1.1, as in the reference's decoder.
 
 use super::timestamp;
 
-/// A tag, as far as it makes a difference.
+/// Tag, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     None,
@@ -28,7 +28,7 @@ impl Tag {
         }
     }
 
-    /// One of YAML's own tags.
+    /// Tag of YAML's core schema.
     pub(super) fn core(name: &[u8]) -> Tag {
         match name {
             b"str" => Tag::Str,
@@ -58,7 +58,7 @@ impl Tag {
     }
 }
 
-/// The type, and mostly the value, of a scalar.
+/// Type, and usually the value, of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Resolved {
     Null,
@@ -66,14 +66,14 @@ pub(super) enum Resolved {
     Int(i64),
     Uint(u64),
     Float(f64),
-    /// A string all the same, but one to be quoted.
+    /// A string that is quoted when written.
     Timestamp,
     Str,
-    /// A string in base64.
+    /// A base64 string.
     Binary,
 }
 
-/// Reads a scalar as its tag, or without one its text, demands.
+/// Resolves a scalar by its tag, or without one by its text.
 pub(super) fn resolve(tag: Tag, text: &str) -> Result<Resolved, String> {
     let found = match tag {
         Tag::Str | Tag::Bang | Tag::Merge | Tag::Other => return Ok(Resolved::Str),
@@ -99,7 +99,7 @@ pub(super) fn resolve(tag: Tag, text: &str) -> Result<Resolved, String> {
     Err(format!("cannot decode {} `{text}` as a {}", found_tag.name(), tag.name()))
 }
 
-/// What a plain scalar is by its text.
+/// Resolves a plain scalar by its text.
 pub(super) fn implicit(text: &str, timestamps: bool) -> Resolved {
     match text.as_bytes().first() {
         None => Resolved::Null,
@@ -136,7 +136,7 @@ fn word(text: &str) -> Option<Resolved> {
     })
 }
 
-/// An integer in any base, or a float.
+/// Parses an integer in any base, or a float.
 fn number(text: &str) -> Option<Resolved> {
     let removed;
     let plain = if text.contains('_') {
@@ -166,12 +166,12 @@ fn number(text: &str) -> Option<Resolved> {
     {
         return Some(Resolved::Float(float));
     }
-    // Behind `0b` the reference takes a sign.
+    // After `0b` the reference accepts a sign.
     let signed = plain.strip_prefix("0b")?;
     i64::from_str_radix(signed, 2).ok().map(Resolved::Int)
 }
 
-/// Digits with Go's prefixes.
+/// Parses digits with Go's prefixes.
 fn any_base(digits: &str) -> Option<u64> {
     let (digits, base) = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
@@ -180,14 +180,14 @@ fn any_base(digits: &str) -> Option<u64> {
         [b'0', _, ..] => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    // Rust takes a sign here, Go does not.
+    // Rust accepts a sign here, Go does not.
     if digits.starts_with(['+', '-']) {
         return None;
     }
     u64::from_str_radix(digits, base).ok()
 }
 
-/// `1`, `1.`, `1.5`, `.5`, each with or without an exponent.
+/// Whether a text is a float: `1`, `1.`, `1.5`, `.5`, each with or without an exponent.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => {
@@ -204,7 +204,7 @@ fn is_float(text: &str) -> bool {
         && digits(exponent)
 }
 
-/// A number that starts with a point; underscores may stand between digits.
+/// Parses a number that starts with a point; underscores may separate digits.
 fn fraction(text: &str) -> Option<Resolved> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

@@ -9,13 +9,13 @@ impl Scanner<'_> {
         let end = self.plain_run();
         self.skip_to(end);
         if !self.is_blank() && self.break_len(0) == 0 {
-            // The one word that most scalars are.
+            // Most scalars are a single word.
             return Ok(Text { in_scratch: false, start: start as u32, len: (end - start) as u32 });
         }
         self.plain_words(start)
     }
 
-    /// Goes on behind the first word of a plain scalar.
+    /// Scans the rest of a plain scalar after its first word.
     fn plain_words(&mut self, start: usize) -> Result<Text, Error> {
         let indent = self.indent + 1;
         let mut text = Builder { built: false, start, end: self.at };
@@ -46,7 +46,7 @@ impl Scanner<'_> {
                 if fold.started {
                     text.fold(self, &mut fold);
                 } else if text.built {
-                    // Blanks inside a line stand as they are.
+                    // Blanks inside a line are kept.
                     let blanks = &self.source[text.end..start];
                     self.scratch.push_str(blanks);
                 }
@@ -63,7 +63,7 @@ impl Scanner<'_> {
         Ok(text.finish(self))
     }
 
-    /// Where the characters of a plain scalar end that stand here without a blank between them.
+    /// End of the plain characters here, up to a blank.
     fn plain_run(&self) -> usize {
         let bytes = self.source.as_bytes();
         let in_flow = self.in_flow();
@@ -120,7 +120,7 @@ impl Scanner<'_> {
         Ok(text)
     }
 
-    /// Takes characters up to a blank, a line break or the closing quote.
+    /// Scans characters up to a blank, a line break or the closing quote.
     fn quoted_run(&mut self, quote: u8, text: &mut Builder, fold: &mut Fold) -> Result<(), Error> {
         loop {
             let start = self.at;
@@ -161,7 +161,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A character that is written with a backslash.
+    /// Scans a backslash escape.
     fn escape(&mut self) -> Result<char, Error> {
         let c = match self.byte(1) {
             b'0' => '\0',
@@ -243,7 +243,7 @@ impl Scanner<'_> {
         Ok(text.finish(self))
     }
 
-    /// What stands behind `|` or `>`: how to end, and the indentation where it is told.
+    /// Scans the header after `|` or `>`: chomping, and the indentation if it is given.
     fn block_header(&mut self) -> Result<(Chomp, i64), Error> {
         let mut chomp = self.chomp();
         let mut increment = 0;
@@ -274,7 +274,7 @@ impl Scanner<'_> {
         Some(chomp)
     }
 
-    /// Takes indentation and empty lines, and finds the indentation if it is not known (0).
+    /// Skips indentation and empty lines, and determines the indentation if it is unknown (0).
     fn block_breaks(&mut self, indent: &mut i64, breaks: &mut String) -> Result<(), Error> {
         let mut deepest = 0;
         loop {
@@ -298,7 +298,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Takes a line break, as it stands in a scalar.
+    /// Consumes a line break; returns its form in a scalar.
     fn take_break(&mut self) -> Option<&'static str> {
         let line_break = match (self.break_len(0), self.byte(2)) {
             (0, _) => return None,
@@ -311,7 +311,7 @@ impl Scanner<'_> {
     }
 }
 
-/// What becomes of the line breaks at the end of a block scalar.
+/// Chomping: treatment of line breaks at the end of a block scalar.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomp {
     Strip,
@@ -319,11 +319,11 @@ enum Chomp {
     Keep,
 }
 
-/// A scalar's text while it is put together: a part of the source for as long as it is one.
+/// Text of a scalar under construction: a slice of the source as long as possible.
 struct Builder {
     built: bool,
     start: usize,
-    /// Where the last part of the source ends that is in the text.
+    /// End of the last part of the source in the text.
     end: usize,
 }
 
@@ -332,7 +332,7 @@ impl Builder {
         Builder { built: false, start: scanner.at, end: scanner.at }
     }
 
-    /// Adds the source from `start` up to the place.
+    /// Adds the source from `start` up to the position.
     fn extend(&mut self, scanner: &mut Scanner<'_>, start: usize) {
         if self.built {
             let run = &scanner.source[start..scanner.at];
@@ -367,7 +367,7 @@ impl Builder {
     }
 }
 
-/// Line breaks inside a flow scalar: one is a space, more are one less.
+/// Line breaks inside a flow scalar: one becomes a space, more become one less.
 #[derive(Default)]
 struct Fold {
     started: bool,

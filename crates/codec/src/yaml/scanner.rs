@@ -1,17 +1,17 @@
-//! Characters to tokens, by the rules of libyaml, which the reference follows to the letter.
+//! YAML scanner by the rules of libyaml, which the reference follows exactly.
 //!
-//! The hard part of YAML is that `a` may turn out to be a key only at the `:` behind it. A place
-//! where a key may start is remembered ([`SimpleKey`]), one a flow level, and the tokens from there
-//! on wait in the queue until it is known; a key ends on its line and within 1024 characters.
+//! The difficulty of YAML is that `a` may turn out to be a key only at the `:` behind it. A possible start of a key is
+//! remembered ([`SimpleKey`]), one per flow level, and the tokens from there on wait in the queue until it is decided;
+//! a key ends on its line and within 1024 characters.
 
 use std::collections::VecDeque;
 
 use super::Error;
 
-/// How deep flow collections, and block collections, may stand in each other.
+/// Limit on the nesting of flow collections, and of block collections.
 const MAX_LEVELS: usize = 10_000;
 
-/// How far behind a key's start its `:` may stand.
+/// Limit on the distance between a key's start and its `:`.
 const MAX_KEY_LENGTH: u32 = 1024;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) enum Token<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    /// As it is written; [`super::tag::split`] takes it apart.
+    /// Tag as written; [`super::tag::split`] splits it.
     Tag(&'a str),
     Scalar {
         text: Text,
@@ -48,14 +48,14 @@ pub(super) enum Token<'a> {
     },
 }
 
-/// A token and the line it starts on, counted from 0.
+/// A token and its line, counted from 0.
 #[derive(Debug)]
 pub(super) struct Lexeme<'a> {
     pub token: Token<'a>,
     pub line: u32,
 }
 
-/// The text of a scalar: a part of the source, or of what was put together in the scratch space.
+/// Text of a scalar: a slice of the source, or of the scratch space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
     pub in_scratch: bool,
@@ -63,13 +63,13 @@ pub(super) struct Text {
     pub len: u32,
 }
 
-/// A place where a key may have started.
+/// Possible start of a key.
 #[derive(Clone, Copy, Debug, Default)]
 struct SimpleKey {
     possible: bool,
-    /// It must be a key: it starts a line of a block mapping.
+    /// Whether it must be a key, because it starts a line of a block mapping.
     required: bool,
-    /// The tokens from `token` on are held back for it.
+    /// Whether the tokens from `token` on wait for it.
     holds: bool,
     token: usize,
     line: u32,
@@ -83,18 +83,18 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
     pub(super) line: u32,
     pub(super) column: u32,
-    /// The column of the innermost block collection, -1 for none.
+    /// Column of the innermost block collection, -1 for none.
     pub(super) indent: i64,
-    /// A key may start here.
+    /// Whether a key may start here.
     pub(super) key_allowed: bool,
     unreadable: Option<&'static str>,
     queue: VecDeque<Lexeme<'a>>,
-    /// The token at the front is known not to be held back.
+    /// Whether the token at the front is known not to wait.
     ready: bool,
     taken: usize,
     /// One for each flow level, and one for the block level.
     keys: Vec<SimpleKey>,
-    /// The first level whose key may hold tokens back.
+    /// First level whose key may hold tokens back.
     level: usize,
     indents: Vec<i64>,
 }
@@ -119,7 +119,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token.
+    /// Next token.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<&Lexeme<'a>, Error> {
         if !self.ready {
@@ -131,7 +131,7 @@ impl<'a> Scanner<'a> {
     fn fetch_more(&mut self) -> Result<(), Error> {
         while self.queue.is_empty() || self.front_may_be_key()? {
             let fetched = self.fetch();
-            // What looks like the end may be the piece that cannot be read.
+            // The apparent end may be the piece that cannot be read.
             match self.unreadable {
                 Some(problem) if self.at >= self.source.len() => return Err(Error::new(problem)),
                 _ => fetched?,
@@ -141,7 +141,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes the token that was seen by [`Scanner::peek`].
+    /// Takes the token that [`Scanner::peek`] returned.
     pub(super) fn take(&mut self) -> Option<Lexeme<'a>> {
         self.taken += 1;
         self.ready = false;
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
         of.get(text.start as usize..(text.start + text.len) as usize).unwrap_or_default()
     }
 
-    /// Keeps the text that some bytes are; each that is part of no character becomes U+FFFD.
+    /// Stores bytes as text; each invalid byte becomes U+FFFD.
     pub(super) fn keep(&mut self, bytes: &[u8]) -> Text {
         let start = self.scratch.len();
         for chunk in bytes.utf8_chunks() {
@@ -295,7 +295,7 @@ impl<'a> Scanner<'a> {
             && let Some(outer) = self.keys.last_mut()
             && outer.token == inner.token
         {
-            // The reference forgets that an empty collection may be a key, and hands it out.
+            // The reference forgets that an empty collection may be a key, and releases it.
             outer.holds = false;
         }
         self.level = self.level.min(self.keys.len() - 1);
@@ -383,9 +383,9 @@ impl<'a> Scanner<'a> {
 
     // Simple keys.
 
-    /// Whether the token at the front is held back because a key may have started there.
+    /// Whether the token at the front waits because a key may have started there.
     fn front_may_be_key(&mut self) -> Result<bool, Error> {
-        // The tokens of the levels' keys grow with the level, and what is taken is behind us.
+        // The tokens of the levels' keys increase with the level, and taken tokens are done.
         while self.level + 1 < self.keys.len() && self.keys[self.level].token < self.taken {
             self.level += 1;
         }
@@ -470,7 +470,7 @@ impl<'a> Scanner<'a> {
 
     // The queue.
 
-    /// The number that the next token gets.
+    /// Number of the next token.
     fn next_token(&self) -> usize {
         self.taken + self.queue.len()
     }
@@ -479,14 +479,14 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Lexeme { token, line });
     }
 
-    /// Takes the character in front as a token.
+    /// Scans one character as a token.
     fn push_indicator(&mut self, token: Token<'a>) {
         self.push(token, self.line);
         self.at += 1;
         self.column += 1;
     }
 
-    /// Puts a token before another, or last where that one is taken already.
+    /// Inserts a token before another, or at the end if that one is taken already.
     fn insert(&mut self, before: usize, token: Token<'a>, line: u32) {
         let lexeme = Lexeme { token, line };
         match before.checked_sub(self.taken) {

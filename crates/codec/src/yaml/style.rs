@@ -1,4 +1,4 @@
-//! Which way of writing a string the reference takes.
+//! Choice of the style of strings, as in the reference.
 
 use super::emit::{is_break, is_printable};
 use super::resolve::{Resolved, implicit};
@@ -11,7 +11,7 @@ pub(super) enum Style {
     Literal,
 }
 
-/// What a string allows.
+/// Styles that a string allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     multiline: bool,
@@ -21,7 +21,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// The style of a string; `block` where it may take several lines.
+    /// Style of a string; `block` says whether it may take several lines.
     pub(super) fn choose(self, text: &str, block: bool) -> Style {
         if text.contains('\n') {
             return if self.literal && block { Style::Literal } else { Style::DoubleQuoted };
@@ -41,7 +41,7 @@ impl Allowed {
     }
 }
 
-/// Looks through a string for what keeps it from being written plainly.
+/// Determines the styles that a string allows.
 pub(super) fn style_of(text: &str) -> Allowed {
     // Most strings are names.
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/');
@@ -82,7 +82,7 @@ pub(super) fn style_of(text: &str) -> Allowed {
     }
 }
 
-/// `1:30`: a number in base 60 to some readers of YAML 1.1.
+/// Whether a text is a base 60 number to some decoders of YAML 1.1: `1:30`.
 fn is_base60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (places, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

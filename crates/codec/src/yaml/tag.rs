@@ -4,7 +4,7 @@ use super::Error;
 use super::scanner::{Scanner, Token};
 
 impl<'a> Scanner<'a> {
-    /// `%YAML 1.1` or `%TAG !e! tag:example.com,2026:`, to the end of its line.
+    /// Scans `%YAML 1.1` or `%TAG !e! tag:example.com,2026:`, to the end of its line.
     pub(super) fn scan_directive(&mut self) -> Result<Token<'a>, Error> {
         self.skip(1);
         let name = self.scan_word();
@@ -76,7 +76,7 @@ impl<'a> Scanner<'a> {
         Ok(Token::TagDirective { handle, prefix: &self.source[start..self.at] })
     }
 
-    /// `!<uri>`, `!handle!suffix`, `!suffix` or `!`.
+    /// Scans `!<uri>`, `!handle!suffix`, `!suffix` or `!`.
     pub(super) fn scan_tag(&mut self) -> Result<Token<'a>, Error> {
         let start = self.at;
         let found = if self.byte(1) == b'<' {
@@ -100,7 +100,7 @@ impl<'a> Scanner<'a> {
         Ok(Token::Tag(&self.source[start..self.at]))
     }
 
-    /// `!`, `!word` or `!word!`.
+    /// Scans `!`, `!word` or `!word!`.
     fn scan_handle(&mut self) -> Result<&'a str, Error> {
         if self.byte(0) != b'!' {
             return Err(self.error("did not find expected '!'"));
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.source[start..self.at])
     }
 
-    /// Goes over the characters of a URI and says whether there were any.
+    /// Scans the characters of a URI; false if there are none.
     fn scan_uri(&mut self) -> Result<bool, Error> {
         let start = self.at;
         loop {
@@ -129,7 +129,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes over one character that is written as `%XX` for each of its octets.
+    /// Scans one character that is written as `%XX` for each of its octets.
     fn scan_uri_escape(&mut self) -> Result<(), Error> {
         let mut left = None;
         while left != Some(0) {
@@ -161,12 +161,12 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether it is `!!` or `!word!`.
+/// Whether a handle is `!!` or `!word!`.
 fn is_handle(handle: &str) -> bool {
     handle.len() > 1 && handle.ends_with('!')
 }
 
-/// The handle and the suffix of a tag; a tag without a handle has all in its suffix.
+/// Handle and suffix of a tag; a tag without a handle is all suffix.
 pub(super) fn split(tag: &str) -> (&str, &str) {
     if let Some(uri) = tag.strip_prefix("!<") {
         return ("", uri.strip_suffix('>').unwrap_or(uri));
@@ -181,7 +181,7 @@ pub(super) fn split(tag: &str) -> (&str, &str) {
     }
 }
 
-/// Appends what a URI says to what is there.
+/// Appends an unescaped URI.
 pub(super) fn unescape(uri: &str, to: &mut Vec<u8>) {
     let mut rest = uri;
     while let Some((plain, _)) = rest.split_once('%') {
@@ -193,7 +193,7 @@ pub(super) fn unescape(uri: &str, to: &mut Vec<u8>) {
     to.extend_from_slice(rest.as_bytes());
 }
 
-/// The octet that is written as `%XX` in front.
+/// Octet that is written as `%XX` at the start.
 fn escaped_octet(text: &str) -> Option<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16);
     match *text.as_bytes() {

@@ -1,6 +1,6 @@
-//! What looks like a time. It is read as the string it is, and written in quotes.
+//! Recognition of timestamps. They are decoded as strings, and written in quotes.
 
-/// Whether a text is a date, or a date and a time, in one of the forms that the reference takes.
+/// Whether a text is a date, or a date and time, in one of the reference's forms.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let mut at = Cursor(text.as_bytes());
     let date = at.date();
@@ -11,7 +11,7 @@ pub(super) fn is_timestamp(text: &str) -> bool {
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
-    /// `2006-1-2`
+    /// Parses `2006-1-2`
     fn date(&mut self) -> Option<()> {
         let [a, b, c, d, b'-', rest @ ..] = self.0 else { return None };
         let year = [a, b, c, d].iter().try_fold(0, |year: u32, digit| {
@@ -31,12 +31,12 @@ impl Cursor<'_> {
         (1..=days).contains(&day).then_some(())
     }
 
-    /// `T15:4:5.999999999Z07:00`
+    /// Parses `T15:4:5.999999999Z07:00`
     fn zoned_time(mut self) -> bool {
         self.byte(b"Tt") && self.time().is_some() && self.zone() && self.0.is_empty()
     }
 
-    /// ` 15:4:5.999999999`
+    /// Parses ` 15:4:5.999999999`
     fn spaced_time(mut self) -> bool {
         let spaced = self.byte(b" ");
         while self.byte(b" ") {}
@@ -56,7 +56,7 @@ impl Cursor<'_> {
         (hour < 24 && minute < 60 && second < 60).then_some(())
     }
 
-    /// `Z` or `+07:00`, where some people write 24 hours or 60 minutes.
+    /// Parses `Z` or `+07:00`; 24 hours and 60 minutes are in use.
     fn zone(&mut self) -> bool {
         if self.byte(b"Z") {
             return true;
@@ -70,7 +70,7 @@ impl Cursor<'_> {
         two(a, b).is_some_and(|hours| hours <= 24) && two(c, d).is_some_and(|minutes| minutes <= 60)
     }
 
-    /// One digit or two.
+    /// Parses one digit or two.
     fn number(&mut self) -> Option<u32> {
         let (first, rest) = self.0.split_first().filter(|(digit, _)| digit.is_ascii_digit())?;
         self.0 = rest;

@@ -1,4 +1,4 @@
-//! A document as JSON, with sorted keys and the last of equal ones, as the reference writes it.
+//! Conversion of a YAML document to JSON, with sorted keys and the last of equal ones, as in the reference.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -11,16 +11,16 @@ use super::float::{general, write_general32};
 use super::go_syntax::go_syntax;
 use crate::json::{write_float, write_int};
 
-/// A document in JSON.
+/// A document converted to JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Json {
-    /// The document as JSON.
+    /// JSON text.
     pub text: Vec<u8>,
-    /// What a strict reader objects to: keys that are set twice.
+    /// Strict errors: duplicate keys.
     pub duplicates: Option<String>,
 }
 
-/// Writes a document that was found to be in order.
+/// Converts a document that was checked.
 pub(super) fn write(document: &Document<'_>) -> Result<Json, Error> {
     let mut writer = Writer {
         document,
@@ -33,7 +33,7 @@ pub(super) fn write(document: &Document<'_>) -> Result<Json, Error> {
         dropped: Vec::new(),
     };
     writer.tree(0)?;
-    // A value that is set again is not written, but has been read.
+    // A replaced value is not written, but its duplicate keys count.
     while let Some(id) = writer.dropped.pop() {
         let len = writer.out.len();
         _ = writer.tree(id);
@@ -48,15 +48,15 @@ pub(super) fn write(document: &Document<'_>) -> Result<Json, Error> {
 struct Writer<'d> {
     document: &'d Document<'d>,
     out: Vec<u8>,
-    /// The entries of the mappings that are not complete.
+    /// Entries of incomplete mappings.
     entries: Vec<Entry>,
-    /// Names of keys that are not strings, each behind its length.
+    /// Names of keys that are not strings, each after its length.
     names: Vec<u8>,
     open: Vec<Open>,
-    /// Mappings whose entries are being gathered: the rest of each.
+    /// Mappings whose entries are being collected: the rest of each.
     merging: Vec<(Id, Id)>,
     duplicates: Vec<Duplicate>,
-    /// Collections that are not written, since their keys are set again.
+    /// Collections that are not written, because their keys are set again.
     dropped: Vec<Id>,
 }
 
@@ -65,14 +65,14 @@ enum Open {
     Mapping { base: usize, next: usize },
 }
 
-/// An entry of a mapping while it is sorted.
+/// Entry of a mapping for sorting.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The name's first bytes, which settle most comparisons.
+    /// First bytes of the name, which decide most comparisons.
     head: u64,
     key: Id,
     value: Id,
-    /// Where the name stands in `names`, [`IN_KEY`] for that of a string.
+    /// Position of the name in `names`; [`IN_KEY`] if the key is a string.
     name: u32,
     order: u32,
 }
@@ -81,14 +81,14 @@ const IN_KEY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Duplicate {
-    /// Where the value ends: the reference reads it first.
+    /// End of the value, in whose order the reference reports duplicates.
     after: Id,
-    /// And what ends there too before that.
+    /// Ties: the inner value first.
     value: Reverse<Id>,
     key: Id,
 }
 
-/// So many duplicate keys are told, in a message of about so many bytes.
+/// Limits on reported duplicate keys, in number and in bytes.
 const MAX_DUPLICATES: usize = 1000;
 const MAX_DUPLICATES_TEXT: usize = 1 << 20;
 
@@ -173,7 +173,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Puts the entries of a mapping, and of those merged into it, behind the entries there are.
+    /// Appends the entries of a mapping, and of those merged into it.
     fn gather(&mut self, next: Id, end: Id) {
         let base = self.entries.len();
         self.merging.push((next, end));
@@ -198,7 +198,7 @@ impl Writer<'_> {
         match self.document.view(id) {
             View::Mapping(end) => self.merging.push((id + 1, end)),
             View::Sequence(end) => {
-                // The last is gone through first, so that the first has the last word.
+                // The last mapping goes first, so that the first one wins.
                 let mut id = id + 1;
                 while id < end {
                     let mapping = self.document.resolve(id);
@@ -220,7 +220,7 @@ impl Writer<'_> {
             match view {
                 View::Bool(is) => self.names.extend_from_slice(if is { b"true" } else { b"false" }),
                 View::Int(int) => write_int(int, &mut self.names),
-                // The reference names a key by the number that is left of it in 32 bits.
+                // The reference names a float key by its 32-bit value.
                 View::Float(float) => match float as f32 {
                     f32::INFINITY => self.names.extend_from_slice(b".inf"),
                     f32::NEG_INFINITY => self.names.extend_from_slice(b"-.inf"),
@@ -262,7 +262,7 @@ impl Writer<'_> {
                 kept += 1;
                 continue;
             }
-            // A number and a string are one name in JSON, but two keys in YAML.
+            // A number and a string can be the same name in JSON, but are different keys in YAML.
             let (before, entry) = (entries[kept - 1], entries[at]);
             if document.view(before.key) == document.view(entry.key) {
                 let after = document.after(entry.value);
