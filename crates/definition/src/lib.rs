@@ -1,4 +1,4 @@
-//! The format of `api/`: one file per group and version, one line per fact.
+//! Format of the files in `api/`: one file per group and version, one line per fact.
 //!
 //! ```text
 //! group apps/v1
@@ -15,11 +15,10 @@
 //!   selector  2  *meta.v1.LabelSelector   required
 //! ```
 //!
-//! A field is its JSON name, its protobuf tag (`-` for none) and its type, then facts about it.
-//! Types read as in Go: `*` is a pointer (absent and zero differ), `[]` a list, `map[string]` a map;
-//! a type of another file has that file's name before it. `kind` is a type with `kind` and
-//! `apiVersion` of its own. A field named `-` is inlined: its fields stand among its struct's own.
-//! The README in `api/` lists the facts.
+//! A field is its JSON name, its protobuf tag (`-` for none) and its type, then facts about it. Types are written as in
+//! Go: `*` is a pointer (absent and zero differ), `[]` a list, `map[string]` a map; a type of another file has that
+//! file's name before it. `kind` is a type with `kind` and `apiVersion` of its own. A field named `-` is inlined: its
+//! fields are among its struct's own. The README in `api/` lists the facts.
 
 mod parse;
 mod print;
@@ -30,15 +29,15 @@ pub use print::print;
 /// A group and version: one file of `api/`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// The file's name without its ending: `apps.v1`.
+    /// File name without its extension: `apps.v1`.
     pub stem: String,
-    /// Empty for the core group.
+    /// API group; empty for the core group.
     pub group: String,
     /// The version in the group.
     pub version: String,
-    /// `stage=alpha|beta`, `off` (served only when asked for), `spoken` (never served).
+    /// Facts: `stage=alpha|beta`, `off` (served only on request), `spoken` (never served).
     pub facts: Facts,
-    /// What is served, in order.
+    /// Served resources, in order.
     pub resources: Vec<Resource>,
     /// The types, in order.
     pub types: Vec<TypeDef>,
@@ -47,43 +46,43 @@ pub struct Module {
 /// A served resource, or a subresource of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
-    /// `deployments`, `deployments/scale`.
+    /// Path, such as `deployments` or `deployments/scale`.
     pub path: String,
-    /// The kind it speaks, as a type name.
+    /// Kind of the body, as a type name.
     pub kind: String,
-    /// Whether its objects are in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// What else is said about it.
+    /// Facts about it.
     pub facts: Facts,
 }
 
-/// A struct.
+/// A struct type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeDef {
-    /// The name of the type.
+    /// Name of the type.
     pub name: String,
-    /// Whether it stands at the top of a document, with a kind of its own.
+    /// Whether it is a top-level kind.
     pub kind: bool,
-    /// What else is said about it.
+    /// Facts about it.
     pub facts: Facts,
-    /// Its fields, in order.
+    /// Fields, in order.
     pub fields: Vec<FieldDef>,
 }
 
 /// A field of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldDef {
-    /// `-` for an inlined struct.
+    /// JSON name; `-` for an inlined struct.
     pub name: String,
-    /// 0 for none.
+    /// Protobuf tag; 0 for none.
     pub tag: u16,
-    /// What it holds.
+    /// Type of the field.
     pub ty: TypeExpr,
-    /// What else is said about it.
+    /// Facts about it.
     pub facts: Facts,
 }
 
-/// A type as a field names it.
+/// Type expression of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TypeExpr {
     /// `*T`: absent and zero differ.
@@ -92,7 +91,7 @@ pub enum TypeExpr {
     List(Box<TypeExpr>),
     /// `map[string]T`
     Map(Box<TypeExpr>),
-    /// A leaf, or a type by its name.
+    /// A scalar, or a type by its name.
     Name(String),
 }
 
@@ -137,7 +136,7 @@ impl std::str::FromStr for TypeExpr {
 pub struct Facts(pub Vec<(String, Option<String>)>);
 
 impl Facts {
-    /// Whether a fact is there.
+    /// Whether a fact is present.
     pub fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(k, _)| k == key)
     }
@@ -152,13 +151,13 @@ impl Facts {
         self.get(key).into_iter().flat_map(|value| value.split(','))
     }
 
-    /// Sets a fact, in the place that it has already.
+    /// Sets a fact, replacing an earlier value.
     pub fn set(&mut self, key: &str, value: Option<&str>) {
         self.remove(key);
         self.0.push((key.to_owned(), value.map(str::to_owned)));
     }
 
-    /// Takes a fact out.
+    /// Removes a fact.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(k, _)| k != key);
     }

@@ -1,11 +1,11 @@
 use crate::{Facts, FieldDef, Module, Resource, TypeDef};
 
-/// What is wrong with a file of `api/`, and where.
+/// Error in a file of `api/`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// Message.
     pub message: String,
 }
 
@@ -17,12 +17,12 @@ impl std::fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Reads a definition file.
+/// Parses a definition file.
 pub fn parse(stem: &str, text: &str) -> Result<Module, ParseError> {
     read(stem, text, full_field)
 }
 
-/// Reads an overlay file: the same format, but a field is its name and the facts to add.
+/// Parses an overlay file: the same format, but a field is its name and the facts to add.
 pub fn parse_overlay(stem: &str, text: &str) -> Result<Module, ParseError> {
     read(stem, text, |words| {
         let [name, facts @ ..] = words else { return Err("a field needs a name".into()) };

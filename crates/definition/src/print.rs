@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use crate::{Facts, Module};
 
-/// Writes a definition file: what [`crate::parse`] reads, with the columns lined up.
+/// Prints a definition file that [`crate::parse`] reads, with aligned columns.
 pub fn print(module: &Module) -> String {
     let gv = match module.group.as_str() {
         "" => module.version.clone(),
