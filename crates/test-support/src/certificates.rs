@@ -1,4 +1,4 @@
-//! Certificates of a test's own.
+//! Certificates for tests.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use rcgen::{
     Issuer, KeyPair,
 };
 
-/// A certificate authority of a test's own.
+/// Certificate authority of a test.
 #[derive(Debug)]
 pub struct Ca {
-    /// Signs certificates.
+    /// Issuer that signs certificates.
     pub issuer: Issuer<'static, KeyPair>,
-    /// The authority's certificate.
+    /// Certificate of the authority (PEM).
     pub pem: String,
     key: String,
 }
 
 impl Ca {
-    /// An authority with this common name.
+    /// Makes an authority with this common name.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -29,13 +29,13 @@ impl Ca {
         Ca { issuer: Issuer::new(params, key), pem, key: text }
     }
 
-    /// A certificate with a new key: both as PEM.
+    /// Issues a certificate with a new key; returns both as PEM.
     pub fn issue(&self, params: CertificateParams) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// A client's certificate with this common name.
+    /// Issues a client certificate with this common name.
     pub fn client(&self, name: &str) -> (String, String) {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -44,7 +44,7 @@ impl Ca {
         self.issue(params)
     }
 
-    /// The certificate of a server that is reached by this name or address.
+    /// Issues a server certificate for this name or address.
     pub fn server(&self, name: &str) -> (String, String) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

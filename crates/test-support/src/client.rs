@@ -1,9 +1,9 @@
-//! Somebody who asks a server.
+//! Client of a server under test.
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-/// A client with credentials of its own. What it is answered is what is tested: it does not try again.
+/// Client with credentials of its own. It does not retry, because tests check the first answer.
 #[derive(Clone)]
 pub struct Client(pub kube::Client);
 
@@ -18,7 +18,7 @@ impl Client {
         Client(kube::Client::try_from(config).unwrap())
     }
 
-    /// An answer as it is.
+    /// Response with its body as text.
     pub async fn raw(
         &self,
         method: &str,
@@ -36,8 +36,7 @@ impl Client {
         http::Response::from_parts(parts, String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// The code of an answer and what it says; a text where that is no JSON. A body is JSON unless headers
-    /// say what it is.
+    /// Status code and body, as JSON if it is, else as a string. A request body is JSON unless a header says otherwise.
     pub async fn send(
         &self,
         method: &str,
@@ -54,30 +53,30 @@ impl Client {
         (code, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// What is there.
+    /// Sends GET.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, &[], "").await
     }
 
-    /// What comes of posting an object.
+    /// Posts an object.
     pub async fn post(&self, path: &str, object: &Value) -> (u16, Value) {
         self.send("POST", path, &[], &object.to_string()).await
     }
 
-    /// An object that must be created.
+    /// Creates an object; fails unless the answer is 201.
     pub async fn create(&self, path: &str, object: &Value) -> Value {
         let (code, made) = self.post(path, object).await;
         assert_eq!(code, 201, "{path}: {made}");
         made
     }
 
-    /// Deletes what must be there.
+    /// Deletes an object; fails unless the answer is 200.
     pub async fn delete(&self, path: &str) {
         let (code, answer) = self.send("DELETE", path, &[], "").await;
         assert_eq!(code, 200, "{path}: {answer}");
     }
 
-    /// Who the server takes this client for; `None` if it is refused.
+    /// User as which the server authenticates this client (SelfSubjectReview); `None` if it is refused.
     pub async fn whoami(&self, headers: &[(&str, &str)]) -> Option<Value> {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -91,7 +90,7 @@ impl Client {
         }
     }
 
-    /// The name of who the server takes this client for; `None` if it is refused.
+    /// Name of the user as which the server authenticates this client; `None` if it is refused.
     pub async fn username(&self) -> Option<String> {
         self.whoami(&[]).await.map(|user| user["username"].as_str().unwrap().to_owned())
     }

@@ -1,4 +1,4 @@
-//! A server in this process, its administrator and others who ask it.
+//! Server in the test's process, with clients of its administrator and other users.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 use crate::client::Client;
 use crate::{PATIENCE, until};
 
-/// Users of [`Cluster::start`]: the token of each is its first column, which is how tests name it.
+/// Users of [`Cluster::start`]: the first column is the token, by which tests name the user.
 const USERS: &str = "\
 jane,jane,1,\"dev\"
 joe,joe,2
@@ -25,22 +25,22 @@ node-a,system:node:a,3,\"system:nodes\"
 node-b,system:node:b,4,\"system:nodes\"
 ";
 
-/// A server with its namespaces, asked over its socket.
+/// A running server with its namespaces, reached over its socket.
 #[derive(Debug)]
 pub struct Cluster {
     /// The server.
     pub server: Server,
-    /// May do everything.
+    /// Client of the administrator, who may do everything.
     pub admin: Client,
-    /// Where the server's keys are (`pki`), and what a test puts there.
+    /// Folder with the server's keys (`pki`) and files of the test.
     pub folder: TempDir,
     flags: Vec<String>,
     config: kube::Config,
 }
 
 impl Cluster {
-    /// A server in memory with these flags, on which jane, joe and two nodes have tokens, and no rights but
-    /// those of their groups.
+    /// Starts an in-memory server with these flags, on which jane, joe and two nodes have tokens, with only the rights
+    /// of their groups.
     pub async fn start(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens.csv");
@@ -50,24 +50,24 @@ impl Cluster {
         Cluster::on(folder, flags.collect()).await
     }
 
-    /// A server in memory without flags: there is nobody but its administrator.
+    /// Starts an in-memory server without flags: its administrator is the only user.
     pub async fn alone() -> Self {
         Cluster::on(tempfile::tempdir().unwrap(), Vec::new()).await
     }
 
-    /// A server on a folder, with these flags alone; in memory unless they say otherwise.
+    /// Starts a server on a folder, with these flags alone; in memory unless they say otherwise.
     pub async fn on(folder: TempDir, flags: Vec<String>) -> Self {
         Cluster::begin(folder, flags).await.settled().await
     }
 
-    /// The same without waiting for its namespaces, which an administrator who is unknown cannot see.
+    /// Starts a server without waiting for its namespaces, which an unknown administrator cannot read.
     pub async fn begin(folder: TempDir, flags: Vec<String>) -> Self {
         let builder = Server::builder().data_dir(folder.path()).flag("--storage=memory");
         let builder = flags.iter().fold(builder, |builder, flag| builder.flag(flag));
         Cluster::serve(builder, folder, flags).await
     }
 
-    /// A server as it is built.
+    /// Starts a server from a builder.
     pub async fn with(builder: Builder) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Cluster::serve(builder, folder, Vec::new()).await.settled().await
@@ -76,7 +76,7 @@ impl Cluster {
     async fn serve(builder: Builder, folder: TempDir, flags: Vec<String>) -> Self {
         let server = builder.start().await.unwrap();
         let mut config = server.client_config().await.unwrap();
-        // A failure is an answer here.
+        // Tests check failures, so the client must not retry.
         config.default_retry = false;
         let admin = Client::new(config.clone());
         Cluster { server, admin, folder, flags, config }
@@ -90,7 +90,7 @@ impl Cluster {
         self
     }
 
-    /// The same again, with what it has stored (`--storage=embedded`).
+    /// Restarts the server on its data (`--storage=embedded`).
     pub async fn restart(self) -> Self {
         let Cluster { server, admin, folder, flags, .. } = self;
         drop(admin);
@@ -98,14 +98,14 @@ impl Cluster {
         Cluster::on(folder, flags).await
     }
 
-    /// Stops the server in order.
+    /// Stops the server gracefully.
     pub async fn stop(self) {
         let Cluster { server, admin, .. } = self;
         drop(admin);
         server.stop().await.unwrap();
     }
 
-    /// A connection that speaks HTTP/1.1, as the administrator.
+    /// Opens an HTTP/1.1 connection as the administrator.
     pub async fn connect(&self) -> TlsStream<TcpStream> {
         let kubeconfig = std::fs::read_to_string(self.server.kubeconfig_path()).unwrap();
         let data = |key: &str| {
@@ -135,20 +135,20 @@ impl Cluster {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
 
-    /// Who has these credentials.
+    /// Client with these credentials.
     pub fn somebody(&self, auth_info: AuthInfo) -> Client {
         let mut config = self.config.clone();
         config.auth_info = auth_info;
         Client::new(config)
     }
 
-    /// Who bears a token.
+    /// Client with a bearer token.
     pub fn bearer(&self, token: &str) -> Client {
         let token = Some(token.to_owned().into());
         self.somebody(AuthInfo { token, ..AuthInfo::default() })
     }
 
-    /// Who has a certificate and its key.
+    /// Client with a certificate and its key.
     pub fn certified(&self, (certificate, key): &(String, String)) -> Client {
         let encode = |text: &String| kevel_codec::base64::encode(text.as_bytes()).to_string();
         self.somebody(AuthInfo {
@@ -158,7 +158,7 @@ impl Cluster {
         })
     }
 
-    /// `admin`, or who bears the token.
+    /// Client of `admin`, or of the user with this token.
     fn user(&self, who: &str) -> Client {
         match who {
             "admin" => self.admin.clone(),
@@ -166,8 +166,8 @@ impl Cluster {
         }
     }
 
-    /// `GET /path` as somebody; the code and the body of the answer. A `PATCH` is a merge patch; `APPLY` is one
-    /// that applies.
+    /// Sends a request such as `GET /path` as a user; returns the code and the body. A `PATCH` is a merge patch;
+    /// `APPLY` is server-side apply.
     pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
         let (verb, path) = what.split_once(' ').unwrap();
         let (method, content_type) = match verb {
@@ -179,7 +179,7 @@ impl Cluster {
         self.send_with(who, &format!("{method} {path}"), &headers, body).await
     }
 
-    /// The same with these headers.
+    /// Sends a request with these headers.
     pub async fn send_with(
         &self,
         who: &str,
@@ -192,14 +192,14 @@ impl Cluster {
         (answer.status().as_u16(), answer.into_body())
     }
 
-    /// What an answer that succeeds says.
+    /// Sends a request that must succeed; returns the body.
     pub async fn ok(&self, who: &str, what: &str, body: &str) -> Value {
         let (code, text) = self.send(who, what, body).await;
         assert!((200..300).contains(&code), "{who} {what}: {text}");
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The code and the message of one that does not.
+    /// Sends a request that must fail; returns the code and the message.
     pub async fn refused(&self, who: &str, what: &str, body: &str) -> String {
         let (code, text) = self.send(who, what, body).await;
         assert!(code >= 400, "{who} {what}: {text}");
@@ -207,7 +207,7 @@ impl Cluster {
         format!("{code} {}", status["message"].as_str().unwrap_or(&text))
     }
 
-    /// The warnings of an answer that succeeds, and what it says.
+    /// Sends a request that must succeed; returns its warnings and the body.
     pub async fn warned(&self, who: &str, what: &str, body: &str) -> (Vec<String>, Value) {
         let (method, path) = what.split_once(' ').unwrap();
         let headers = [("content-type", "application/json")];
@@ -218,12 +218,12 @@ impl Cluster {
         (warnings, serde_json::from_str(answer.body()).unwrap())
     }
 
-    /// Asks as the administrator until the answer is as wanted.
+    /// Sends a request as the administrator until the answer is as wanted.
     pub async fn until(&self, what: &str, wanted: impl Fn(&(u16, String)) -> bool) {
         self.until_sent("admin", what, "", wanted).await;
     }
 
-    /// Sends a request as somebody until the answer is as wanted; what it is then.
+    /// Sends a request as a user until the answer is as wanted; returns that answer.
     pub async fn until_sent(
         &self,
         who: &str,
@@ -242,7 +242,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a request that succeeds, as the administrator, until what it says is as wanted.
+    /// Sends a request that must succeed, as the administrator, until the body is as wanted.
     pub async fn until_ok(&self, what: &str, body: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let wanted = |answer: &(u16, String)| {
@@ -252,12 +252,12 @@ impl Cluster {
         read(&self.until_sent("admin", what, body, wanted).await.1)
     }
 
-    /// What the server counts.
+    /// Text of `/metrics`.
     pub async fn metrics(&self) -> String {
         self.admin.raw("GET", "/metrics", &[], "").await.into_body()
     }
 
-    /// What a review says about a token: its user, or why it is refused.
+    /// Status of a TokenReview: the user, or the error.
     pub async fn review(&self, token: &str, audiences: &[&str]) -> Value {
         let review = json!({"spec": {"token": token, "audiences": audiences}});
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";

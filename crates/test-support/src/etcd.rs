@@ -1,29 +1,29 @@
-//! A real etcd.
+//! Real etcd for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::{free_port, program};
 
-/// An etcd of a test's own, killed when dropped.
+/// An etcd of a test, killed when dropped.
 #[derive(Debug)]
 pub struct EtcdServer {
     process: Child,
     program: PathBuf,
     arguments: Vec<String>,
-    /// Where clients reach it.
+    /// URL for clients.
     pub endpoint: String,
-    /// Where its data are.
+    /// Data folder.
     pub data: PathBuf,
 }
 
 impl EtcdServer {
-    /// Starts one on a folder. Without an etcd the running test is skipped.
+    /// Starts an etcd on a folder. Without an etcd program the running test is skipped.
     pub fn start(folder: &Path) -> Option<EtcdServer> {
         EtcdServer::start_with(folder, "http", &[])
     }
 
-    /// Starts one that speaks `scheme` to its clients, with more flags.
+    /// Starts an etcd that serves clients over `scheme`, with more flags.
     pub fn start_with(folder: &Path, scheme: &str, flags: &[String]) -> Option<EtcdServer> {
         let program = program("etcd")?;
         let (client, peer) = (free_port(), free_port());
@@ -37,7 +37,7 @@ impl EtcdServer {
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
-            // What a killed process has written is there; only a machine that loses power forgets it.
+            // Data that a killed process has written persist; only a power cut could lose them.
             "--unsafe-no-fsync".to_owned(),
             "--log-level=error".to_owned(),
         ];
@@ -46,18 +46,18 @@ impl EtcdServer {
         Some(EtcdServer { process, program, arguments, endpoint: client, data })
     }
 
-    /// Its process.
+    /// Process ID.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Ends it by SIGKILL.
+    /// Kills the process (SIGKILL).
     pub fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
-    /// Ends it by SIGKILL and starts it again on its data.
+    /// Kills the process and starts it again on its data.
     pub fn restart(&mut self) {
         self.kill();
         self.process = spawn(&self.program, &self.arguments);
@@ -76,7 +76,7 @@ fn spawn(program: &Path, arguments: &[String]) -> Child {
     command.spawn().expect("etcd does not start")
 }
 
-/// The flags of a server on etcd, with keys that one without flags has made.
+/// Flags of a server on etcd, with the keys that an earlier server without flags has made.
 #[cfg(any(feature = "cluster", feature = "program"))]
 pub(crate) fn flags_on_etcd(pki: &Path, endpoints: &str) -> Vec<String> {
     let file = |name: &str| pki.join(name).display().to_string();

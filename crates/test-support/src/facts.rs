@@ -1,4 +1,4 @@
-//! What is known of the reference: files in `conformance/facts`, made by `cargo xtask facts`.
+//! Facts about the reference: files in `conformance/facts`, made by `cargo xtask facts`.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use flate2::read::GzDecoder;
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Unknown};
 
-/// Where the files are.
+/// Folder of the files.
 pub fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/facts"))
 }
 
-/// A file as text. One whose name ends in `.gz` is unpacked.
+/// File as text; decompressed if its name ends in `.gz`.
 pub fn text(name: &str) -> String {
     let path = folder().join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -24,13 +24,13 @@ pub fn text(name: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A file of JSON.
+/// File as JSON.
 pub fn json(name: &str) -> Value {
     json::decode_any(text(name).as_bytes(), Unknown::Report).unwrap().value
 }
 
-/// The lines of a file without comments, each split at its spaces. A file without lines is an error: a
-/// comparison with nothing would hold.
+/// Lines of a file without comments, each split at its spaces. An empty file is an error: a comparison with nothing
+/// would pass.
 pub fn lines(name: &str) -> Vec<Vec<String>> {
     let text = text(name);
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! The built-in kinds on a memory store, without a socket.
+//! Built-in kinds on a memory store, without a socket.
 
 use std::sync::Arc;
 
@@ -23,41 +23,40 @@ use kevel_server::user::User;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 
-/// The endpoints of the built-in kinds, asked without the chain of handlers before them: nobody is
-/// authenticated, and only where one verb turns into another is the authorizer asked.
+/// Endpoints of the built-in kinds, without the handler chain before them: requests are not authenticated, and the
+/// authorizer is asked only where one verb turns into another.
 #[allow(missing_debug_implementations, reason = "rows have functions")]
 pub struct InMemory {
-    /// What answers.
+    /// Delegate that answers requests.
     pub delegate: Arc<Delegate>,
     _backends: Backends,
 }
 
-/// What the client is warned of: an extension of answers, as the handler that makes headers of it is one of
-/// those that are not there.
+/// Warnings for the client, as an extension of responses, because the handler that makes headers of them is missing.
 #[derive(Clone, Debug)]
 pub struct Warnings(pub Vec<String>);
 
-/// What a server does beyond the usual.
+/// Optional features of the server.
 #[derive(Default)]
 struct Served<'a> {
-    /// The network and the ports of services.
+    /// Network and ports of services.
     services: Option<(&'a str, PortRange)>,
-    /// Features, and all versions of all groups with them.
+    /// Feature gates; if set, all versions of all groups are served.
     features: Option<Features>,
 }
 
 impl InMemory {
-    /// A server on which everybody may do everything, with a namespace `ns`.
+    /// Makes a server on which everything is allowed, with a namespace `ns`.
     pub async fn start(format: Format) -> Self {
         InMemory::with(format, Arc::new(AlwaysAllow)).await
     }
 
-    /// The same with an authorizer.
+    /// Makes a server with an authorizer.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
         InMemory::new(memory(), format, authorizer, Served::default()).await
     }
 
-    /// The same on a store; it gives services addresses of a network and ports of a range.
+    /// Makes a server on a store, which allocates service addresses from a network and ports from a range.
     pub async fn with_services(
         engine: Arc<dyn Engine>,
         format: Format,
@@ -73,7 +72,7 @@ impl InMemory {
         server
     }
 
-    /// The same with all versions of all groups, and with these features.
+    /// Makes a server with all versions of all groups, and with these feature gates.
     pub async fn with_features(format: Format, features: Features) -> Self {
         let served = Served { features: Some(features), ..Served::default() };
         InMemory::new(memory(), format, Arc::new(AlwaysAllow), served).await
@@ -96,7 +95,7 @@ impl InMemory {
         server
     }
 
-    /// An empty server in memory with endpoints of one's own, made of where objects are kept.
+    /// Makes an empty in-memory server with custom endpoints over its storages.
     pub async fn empty(format: Format, endpoints: impl FnOnce(&Storages) -> Endpoints) -> Self {
         InMemory::build(memory(), format, Served::default(), endpoints).await
     }
@@ -135,7 +134,7 @@ impl InMemory {
         InMemory { delegate: Arc::new(delegate), _backends: backends }
     }
 
-    /// `GET /api/v1/pods`, with headers and a body, as somebody.
+    /// Sends a request such as `GET /api/v1/pods`, with headers and a body, as a user.
     pub async fn send_as(
         &self,
         user: Option<User>,
@@ -157,12 +156,12 @@ impl InMemory {
         response
     }
 
-    /// The answer to a request with a body.
+    /// Sends a request with a body.
     pub async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
         self.send_bytes(what, body.to_owned().into(), content_type).await
     }
 
-    /// The same, for a body that is no text.
+    /// Sends a request with a binary body.
     pub async fn send_bytes(
         &self,
         what: &str,
@@ -172,17 +171,17 @@ impl InMemory {
         self.send_as(None, what, &[("content-type", content_type)], body).await
     }
 
-    /// The answer to a request for a media type.
+    /// Sends a request with an Accept header.
     pub async fn accept(&self, what: &str, accept: &str) -> http::Response<Body> {
         self.send_as(None, what, &[("accept", accept)], Bytes::new()).await
     }
 
-    /// The answer to a request with a JSON body, which must have this code.
+    /// Sends a request with a JSON body; fails unless the answer has this code.
     pub async fn ok(&self, what: &str, body: &str, code: u16) -> String {
         self.typed(what, body, code, "application/json").await
     }
 
-    /// The same, for a body of another type.
+    /// Sends a request with a body of another type; fails unless the answer has this code.
     pub async fn typed(&self, what: &str, body: &str, code: u16, content_type: &str) -> String {
         let response = self.send(what, body, content_type).await;
         let found = response.status().as_u16();

@@ -1,5 +1,5 @@
-//! A key management service (`v2.KeyManagementService` and `v1beta1.KeyManagementService`, gRPC) on a Unix socket. What it does with keys
-//! is no encryption, but nobody would know.
+//! KMS plug-in (`v2.KeyManagementService` and `v1beta1.KeyManagementService`, gRPC) on a Unix socket. It does not
+//! really encrypt, which its clients cannot notice.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A plug-in, which ends when it is dropped.
+/// A KMS plug-in, stopped when dropped.
 #[derive(Debug)]
 pub struct KmsPlugin {
     socket: PathBuf,
@@ -24,24 +24,24 @@ pub struct KmsPlugin {
     serving: Option<JoinHandle<()>>,
 }
 
-/// Codes of gRPC.
+/// Status codes of gRPC.
 const NOT_FOUND: u8 = 5;
 const UNIMPLEMENTED: u8 = 12;
 const INTERNAL: u8 = 13;
 
 #[derive(Debug)]
 struct State {
-    /// The version that it says it speaks, where it is asked (v1).
+    /// Version that it reports (v1).
     version: String,
     key_id: String,
     healthz: String,
-    /// What it can decrypt: key ID and ciphertext, and what was encrypted.
+    /// Plaintexts by key ID and ciphertext.
     known: BTreeMap<(String, Vec<u8>), Vec<u8>>,
     calls: BTreeMap<String, usize>,
 }
 
 impl KmsPlugin {
-    /// A plug-in on a socket, whose key has this ID.
+    /// Starts a plug-in on a socket, with this key ID.
     pub fn start(socket: &Path, key_id: &str) -> Self {
         let state = State {
             version: "v1beta1".to_owned(),
@@ -59,43 +59,43 @@ impl KmsPlugin {
         plugin
     }
 
-    /// Encrypts with another key from now on; what was encrypted before can still be decrypted.
+    /// Encrypts with another key from now on; earlier ciphertexts can still be decrypted.
     pub fn rotate(&self, key_id: &str) {
         self.state().key_id = key_id.to_owned();
     }
 
-    /// Says that it speaks this version (v1).
+    /// Sets the version that it reports (v1).
     pub fn set_version(&self, version: &str) {
         self.state().version = version.to_owned();
     }
 
-    /// Says this of its health.
+    /// Sets the health that it reports.
     pub fn set_healthz(&self, healthz: &str) {
         self.state().healthz = healthz.to_owned();
     }
 
-    /// Can decrypt this, too.
+    /// Adds a ciphertext that it can decrypt.
     pub fn know(&self, key_id: &str, ciphertext: &[u8], plaintext: &[u8]) {
         self.state().known.insert((key_id.to_owned(), ciphertext.into()), plaintext.into());
     }
 
-    /// How often a method was called.
+    /// Number of calls of a method.
     pub fn calls(&self, method: &str) -> usize {
         self.state().calls.get(method).copied().unwrap_or(0)
     }
 
-    /// Goes away: nobody listens at its socket, and connections end.
+    /// Stops listening and closes all connections.
     pub fn stop(&mut self) {
         self.serving.take().inspect(JoinHandle::abort);
         let _ = std::fs::remove_file(&self.socket);
     }
 
-    /// Comes back.
+    /// Listens again.
     pub fn resume(&mut self) {
         let listener = UnixListener::bind(&self.socket).unwrap();
         let state = self.state.clone();
         self.serving = Some(tokio::spawn(async move {
-            // Goes with this task, and with it all connections.
+            // Dropped with this task, which closes all connections.
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -121,7 +121,7 @@ impl Drop for KmsPlugin {
 }
 
 impl State {
-    /// What a method answers, or the code of its failure.
+    /// Response of a method, or its error code.
     fn call(&mut self, method: &str, request: &[u8]) -> Result<Vec<u8>, u8> {
         *self.calls.entry(method.to_owned()).or_default() += 1;
         let request = fields(request);
@@ -148,7 +148,7 @@ impl State {
         })
     }
 
-    /// The same for the API before v2: there is no key ID, and a health that is not ok fails what is asked.
+    /// Response of a v1beta1 method: there is no key ID, and an unhealthy plug-in fails all calls.
     fn call_v1(&mut self, method: &str, request: &[u8]) -> Result<Vec<u8>, u8> {
         *self.calls.entry(method.to_owned()).or_default() += 1;
         let request = fields(request);
@@ -200,7 +200,7 @@ async fn answer(
     Ok(response.unwrap())
 }
 
-/// A message, and how the call ended.
+/// Body with a message and the final status.
 struct Answer {
     data: Option<Bytes>,
     code: Option<u8>,
@@ -224,7 +224,7 @@ impl Body for Answer {
     }
 }
 
-/// A field of bytes.
+/// Encodes a bytes field.
 fn bytes(tag: u8, contents: &[u8]) -> Vec<u8> {
     let mut out = vec![tag << 3 | 2];
     let mut length = contents.len();
@@ -237,7 +237,7 @@ fn bytes(tag: u8, contents: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The fields of bytes that a message has.
+/// Decodes the bytes fields of a message.
 fn fields(mut message: &[u8]) -> BTreeMap<u8, Vec<u8>> {
     let mut fields = BTreeMap::new();
     while let [head, rest @ ..] = message {

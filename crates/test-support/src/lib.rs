@@ -1,7 +1,7 @@
-//! What tests of several crates need: a server to ask, an etcd, certificates, the reference's facts, a way
-//! to wait and one way to skip. Helpers that one test alone needs stand beside that test.
+//! Support for tests of several crates: servers, clients, an etcd, certificates, facts about the reference, waiting and
+//! skipping. Helpers of a single test are beside that test.
 //!
-//! A helper that fails ends the test that called it: there is nobody to hand an error to.
+//! A helper that fails panics, which fails the test that called it.
 #![allow(clippy::unwrap_used)]
 
 mod certificates;

@@ -1,13 +1,13 @@
-//! OpenAPI documents as numbers: what the reference publishes is compared by digests of its parts.
+//! Digests of OpenAPI documents, by which the published documents of the reference are compared.
 
 use std::collections::BTreeMap;
 
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 
-/// The parts of a document: `schema NAME`, `path PATH` and `info`, each with its digest. It is of what is
-/// compared: descriptions are somebody else's words, a default server names the values of enums and
-/// speaks no CBOR, and the order of parameters says nothing.
+/// Digests of a document's parts: `schema NAME`, `path PATH` and `info`. Parts that need not be equal are left out:
+/// descriptions have other authors, a default server lists enum values and has no CBOR, and the order of parameters is
+/// irrelevant.
 pub fn digests(document: &Value) -> BTreeMap<String, String> {
     let shared = document.at(&["parameters"]).unwrap_or(&Value::Null);
     let document = compared(&inline(document, shared), false);
@@ -45,7 +45,7 @@ fn compared(value: &Value, of_properties: bool) -> Value {
                     list.sort_by_key(encoded);
                 }
             }
-            // A reference that has nothing beside it needs no list of one.
+            // A single `$ref` without siblings needs no `allOf`.
             match out.get("allOf").and_then(Value::as_list) {
                 Some([only]) if out.len() == 1 => only.clone(),
                 _ => Value::Map(out),
@@ -59,7 +59,7 @@ fn compared(value: &Value, of_properties: bool) -> Value {
     }
 }
 
-/// References to shared parameters, resolved.
+/// Resolves references to shared parameters.
 fn inline(value: &Value, parameters: &Value) -> Value {
     match value {
         Value::Map(map) => {
@@ -78,7 +78,7 @@ fn inline(value: &Value, parameters: &Value) -> Value {
     }
 }
 
-/// FNV-1a of the value's JSON, folded to 32 bits: enough to see that something differs.
+/// FNV-1a of the value's JSON, folded to 32 bits: enough to detect a difference.
 fn digest(value: &Value) -> String {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = encoded(value).iter().fold(0xcbf2_9ce4_8422_2325, step);

@@ -1,10 +1,9 @@
-//! Ports for servers that must be told theirs.
+//! Ports for servers that need a fixed one.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// A port that nobody listens on, from below the range that outgoing connections are given, and never the
-/// same one twice in a process.
+/// An unused port below the range of outgoing connections, never the same twice in a process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + (std::process::id() % 100) as u16 * 100;

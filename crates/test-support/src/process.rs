@@ -1,4 +1,4 @@
-//! The program in a process of its own.
+//! Server program in a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -19,26 +19,26 @@ use crate::{EtcdServer, free_port, soon, wire};
 pub struct Server {
     /// The process.
     pub process: Child,
-    /// Its data (`data`, with `pki`) and what it logs.
+    /// Folder with its data (`data`, with `pki`) and its log.
     pub folder: TempDir,
-    /// Where it serves.
+    /// Port that it serves on.
     pub port: u16,
-    /// For clients that may do everything.
+    /// TLS configuration of the administrator.
     pub tls: ClientConfig,
 }
 
 impl Server {
-    /// Starts on a folder of its own, and waits until it is ready.
+    /// Starts a server on a new folder, and waits until it is ready.
     pub async fn start(flags: &[&str]) -> Self {
         Server::start_on(tempfile::tempdir().unwrap(), flags).await
     }
 
-    /// Starts on the folder of an earlier server.
+    /// Starts a server on the folder of an earlier one.
     pub async fn start_on(folder: TempDir, flags: &[&str]) -> Self {
         Server::start_until(ready, folder, flags).await
     }
 
-    /// Starts on the folder of an earlier server, and waits until it answers, ready or not.
+    /// Starts a server on the folder of an earlier one, and waits until it answers, ready or not.
     pub async fn start_unready(folder: TempDir, flags: &[&str]) -> Self {
         Server::start_until(answering, folder, flags).await
     }
@@ -48,7 +48,7 @@ impl Server {
         folder: TempDir,
         flags: &[&str],
     ) -> Self {
-        // Somebody may take the port between our look at it and the server's.
+        // Another process may take the port between the check and the server's start.
         for port in std::iter::repeat_with(free_port).take(10) {
             let begun = Server::start_at(port, folder.path(), flags, &started).await;
             if let Some((process, tls)) = begun {
@@ -58,13 +58,12 @@ impl Server {
         panic!("no port is free");
     }
 
-    /// Starts on etcd. Its keys are those that a server without flags makes for itself: on etcd they have to be
-    /// given.
+    /// Starts a server on etcd, with keys from an earlier server without flags: on etcd they must be given.
     pub async fn start_with_etcd(etcd: &EtcdServer) -> Self {
         Server::start_with_etcd_and(etcd, &[]).await
     }
 
-    /// The same with more flags.
+    /// Starts a server on etcd, with more flags.
     pub async fn start_with_etcd_and(etcd: &EtcdServer, more: &[&str]) -> Self {
         let folder = Server::start(&["--storage=memory"]).await.kill().await;
         let flags = etcd_flags(folder.path(), &etcd.endpoint);
@@ -72,7 +71,7 @@ impl Server {
         Server::start_on(folder, &flags.collect::<Vec<_>>()).await
     }
 
-    /// Starts on a folder where it must not work, and waits for its end. Returns what it has logged.
+    /// Starts a server that must fail to start, and waits for its end. Returns its log.
     pub async fn refused(folder: &Path, flags: &[&str]) -> String {
         let log = tempfile::NamedTempFile::new().unwrap();
         let file = log.reopen().unwrap();
@@ -83,7 +82,7 @@ impl Server {
         log
     }
 
-    /// None if the port is taken.
+    /// Starts on a port; `None` if the port is taken.
     async fn start_at(
         port: u16,
         folder: &Path,
@@ -109,7 +108,7 @@ impl Server {
         Some((process, tls))
     }
 
-    /// How much memory the process has, in bytes.
+    /// Resident memory of the process, in bytes.
     pub fn resident(&self) -> u64 {
         let id = self.process.id().unwrap();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
@@ -117,19 +116,19 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 
-    /// Tells it to stop (SIGTERM).
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let id = rustix::process::Pid::from_raw(self.process.id().unwrap() as i32).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Ends the server as a power cut does, without a word. What is left is its folder.
+    /// Kills the server, as a power cut would. Returns its folder.
     pub async fn kill(mut self) -> TempDir {
         soon(self.process.kill()).await.unwrap();
         self.folder
     }
 
-    /// What it has logged.
+    /// Log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
@@ -140,7 +139,7 @@ impl Server {
     }
 }
 
-/// The server on a folder. With the loosest umask: what it keeps to itself must not depend on it.
+/// Command of a server on a folder, with the loosest umask: file permissions must not depend on it.
 fn command(port: u16, folder: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command
@@ -155,7 +154,7 @@ fn command(port: u16, folder: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// The program, which cargo has built beside the folder of the tests' programs.
+/// Path of the program, which cargo builds next to the folder of the test programs.
 fn executable() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
@@ -164,12 +163,12 @@ fn executable() -> PathBuf {
     program
 }
 
-/// The flags of a server on etcd, with the keys that one without flags has made in `folder`.
+/// Flags of a server on etcd, with the keys that a server without flags has made in `folder`.
 pub fn etcd_flags(folder: &Path, endpoints: &str) -> Vec<String> {
     flags_on_etcd(&folder.join("data/pki"), endpoints)
 }
 
-/// The TLS of an administrator, once the server in `folder` answers one.
+/// TLS configuration of the administrator, once the server in `folder` is ready.
 pub async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
     let tls = admin(&folder.join("data/pki"))?;
     let mut client = wire::Client::connect(port, &tls, wire::Version::Http1).await.ok()?;
@@ -177,14 +176,14 @@ pub async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
     (client.get("/readyz").await.ok()?.status() == 200 && namespace.status() == 200).then_some(tls)
 }
 
-/// The TLS of an administrator, once the server in `folder` answers anything.
+/// TLS configuration of the administrator, once the server in `folder` answers at all.
 async fn answering(folder: &Path, port: u16) -> Option<ClientConfig> {
     let tls = admin(&folder.join("data/pki"))?;
     let mut client = wire::Client::connect(port, &tls, wire::Version::Http1).await.ok()?;
     (client.get("/livez/ping").await.ok()?.status() == 200).then_some(tls)
 }
 
-/// The TLS of an administrator, once the server has made the keys.
+/// TLS configuration of the administrator, once the server has made the keys.
 fn admin(folder: &Path) -> Option<ClientConfig> {
     let file = |name: &str| -> PathBuf { folder.join(name) };
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! A TCP proxy before servers: what is said goes to one of those that are in use.
+//! TCP proxy in front of servers, as a load balancer.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Listens, and passes connections on, one server after the other. Ends when it is dropped, and its connections with it.
+/// Listens, and forwards connections round robin. Ends with its connections when dropped.
 #[derive(Debug)]
 pub struct Relay {
-    /// Where it listens.
+    /// Port that it listens on.
     pub port: u16,
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,
@@ -24,7 +24,7 @@ struct Shared {
 }
 
 impl Relay {
-    /// Listens on a port of this machine; nothing is passed on yet.
+    /// Listens on a local port; nothing is forwarded yet.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ impl Relay {
         Relay { port, shared, accepting }
     }
 
-    /// The servers that new connections are passed on to from here on.
+    /// Sets the servers to which new connections are forwarded.
     pub fn lead_to(&self, servers: Vec<SocketAddr>) {
         *self.shared.servers.lock().unwrap() = servers;
     }
@@ -59,7 +59,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn pass_on(mut client: TcpStream, shared: Arc<Shared>) {
     let servers = shared.servers.lock().unwrap().clone();
     let turn = shared.turn.fetch_add(1, Ordering::Relaxed);
-    // A server that does not take the connection is passed over, as balancers do.
+    // A server that refuses the connection is skipped, as by load balancers.
     for at in 0..servers.len() {
         if let Ok(mut server) = TcpStream::connect(servers[(turn + at) % servers.len()]).await {
             let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;

@@ -1,4 +1,4 @@
-//! Several servers of one cluster: in this process, on one etcd, with the same keys.
+//! Replicas of one cluster: several servers in the test's process, on one etcd, with the same keys.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::client::Client;
 use crate::etcd::{EtcdServer, flags_on_etcd};
 use crate::until;
 
-/// An etcd, and what the servers on it share. Servers are started one by one.
+/// An etcd, and the state that its servers share. Servers are started one by one.
 #[derive(Debug)]
 pub struct Replicas {
-    /// What all of them store in.
+    /// The etcd of all servers.
     pub etcd: EtcdServer,
-    /// Keys (`pki`), and what a test puts there.
+    /// Folder with keys (`pki`) and files of the test.
     pub folder: TempDir,
     config: kube::Config,
 }
@@ -25,34 +25,34 @@ pub struct Replicas {
 pub struct Replica {
     /// The server.
     pub server: RunningServer,
-    /// Asks this server, and may do everything.
+    /// Client of the administrator at this server.
     pub admin: Client,
-    /// The administrator's configuration, which leads to this server.
+    /// Client configuration of the administrator for this server.
     pub config: kube::Config,
 }
 
 impl Replicas {
-    /// An etcd, and keys. Without an etcd the running test is skipped.
+    /// Starts an etcd, and makes keys. Without an etcd program the running test is skipped.
     pub async fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let etcd = EtcdServer::start(folder.path())?;
         let maker = kevel::Server::builder().data_dir(folder.path()).flag("--storage=memory");
         let maker = maker.start().await.unwrap();
         let mut config = maker.client_config().await.unwrap();
-        // A failure is an answer here.
+        // Tests check failures, so the client must not retry.
         config.default_retry = false;
         maker.stop().await.unwrap();
         Some(Replicas { etcd, folder, config })
     }
 
-    /// As many servers, with these flags.
+    /// Starts a number of servers with these flags.
     pub async fn start_all(&self, number: usize, flags: &[&str]) -> Vec<Replica> {
         let names: Vec<String> = (0..number).map(|number| format!("replica-{number}")).collect();
         let started = names.iter().map(|name| self.start(name, flags));
         futures_util::future::join_all(started).await
     }
 
-    /// A server on a machine of this name, with these flags; once it is ready.
+    /// Starts a server with this hostname and these flags; returns when it is ready.
     pub async fn start(&self, hostname: &str, flags: &[&str]) -> Replica {
         let mut arguments = flags_on_etcd(&self.pki(), &self.etcd.endpoint);
         arguments.push("--bind-address=127.0.0.1".to_owned());
@@ -75,14 +75,14 @@ impl Replicas {
         Replica { server, admin, config }
     }
 
-    /// Where the keys are.
+    /// Folder of the keys.
     pub fn pki(&self) -> PathBuf {
         self.folder.path().join("pki")
     }
 }
 
 impl Replica {
-    /// Stops the server in order.
+    /// Stops the server gracefully.
     pub async fn stop(self) {
         let Replica { server, admin, .. } = self;
         drop(admin);

@@ -1,29 +1,29 @@
-//! The one way to skip a test: in sight of whoever runs it, and of CI.
+//! Skipping of tests, visible on standard error and to CI.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Names a file to which every skipped test adds a line. `.ci/run` prints it at its end, and fails where
-/// something was skipped that it can have.
+/// Environment variable with the file to which every skipped test adds a line. `.ci/run` prints it at its end, and
+/// fails if something was skipped that it provides.
 const SKIPPED: &str = "KEVEL_SKIPPED";
 
-/// Says that the running test is skipped for want of something: a program's name, or a word for it. The
-/// caller returns then.
+/// Reports that the running test is skipped because something is missing: a program, or another need. The caller
+/// returns then.
 pub fn skip(need: &str) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let line = format!("SKIPPED for want of {need}: {package} {test}\n");
-    // Standard error itself: what a passing test prints by `eprintln!` is never seen.
+    // Written to standard error directly: output of `eprintln!` in a passing test is captured.
     let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(list) = std::env::var_os(SKIPPED) {
         note(Path::new(&list), &line);
     }
 }
 
-/// Where a program is: in the variable `KEVEL_` and its name, or on the `PATH`. Where it is nowhere, the
-/// running test is skipped for want of it.
+/// Path of a program: from the variable `KEVEL_` with its name, or on the `PATH`. If there is none, the running test is
+/// skipped.
 pub fn program(name: &str) -> Option<PathBuf> {
     let named = std::env::var_os(format!("KEVEL_{}", name.to_uppercase())).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -35,7 +35,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// In one write: tests run side by side.
+/// Appends a line in one write, because tests run in parallel.
 fn note(list: &Path, line: &str) {
     let file = OpenOptions::new().create(true).append(true).open(list);
     file.and_then(|mut file| file.write_all(line.as_bytes()))

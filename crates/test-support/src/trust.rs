@@ -1,5 +1,5 @@
-//! The table of `conformance/certificates`: chains of certificates, and what Go's `crypto/x509` says of
-//! them; and servers that present the chains on real sockets.
+//! Table of `conformance/certificates`: certificate chains with the verdicts of Go's `crypto/x509`, and servers that
+//! present the chains on real sockets.
 
 mod cell;
 mod presenter;
@@ -21,13 +21,13 @@ const TRUSTED: &str = "trusted";
 /// Row of the table.
 #[derive(Clone, Debug)]
 pub struct TrustRow {
-    /// The row's name, which says what is special about it.
+    /// Name of the row, which describes its peculiarity.
     pub name: String,
     /// Trusted certificates (PEM).
     pub roots: String,
     /// Certificates that the peer sends, its own first (PEM).
     pub chain: String,
-    /// The name under which a server is asked.
+    /// Host name by which a server is addressed.
     pub host: String,
     /// Go's verdict on the chain of a server.
     pub server: Verdict,
@@ -35,7 +35,7 @@ pub struct TrustRow {
     pub client: Verdict,
 }
 
-/// Verdict of Go: nothing, or the error.
+/// Verdict of Go: trusted, or the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict(Option<String>);
 
@@ -49,7 +49,7 @@ impl Verdict {
         self.0.is_none()
     }
 
-    /// Whether a message tells the reason; the time of the judgement is another one than Go's.
+    /// Whether a message has the reason; its current time differs from Go's.
     pub fn is_told_by(&self, message: &str) -> bool {
         let reason = self.0.as_deref().unwrap_or_default();
         match reason.split_once("current time ") {
@@ -103,18 +103,18 @@ fn read(name: &str) -> String {
 }
 
 impl TrustRow {
-    /// Whether a server on loopback is found by the row's host.
+    /// Whether the row's host resolves to loopback.
     pub fn is_local(&self) -> bool {
         ["localhost", "127.0.0.1"].contains(&&*self.host)
     }
 
-    /// The chain with its key, whatever is wrong with it.
+    /// Chain with its key, valid or not.
     pub fn certified_key(&self) -> Arc<CertifiedKey> {
         certified_key(&self.chain, &leaf_key())
     }
 }
 
-/// Certificates and the key of the first (PEM), whatever is wrong with them.
+/// Certificates and the key of the first (PEM), valid or not.
 pub fn certified_key(chain: &str, key: &str) -> Arc<CertifiedKey> {
     let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();

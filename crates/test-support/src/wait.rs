@@ -1,15 +1,15 @@
-//! Waiting for what must come, with a limit: a test that hangs says nothing.
+//! Waiting for conditions, with a limit: a test that hangs reports nothing.
 
 use std::panic::Location;
 use std::time::Duration;
 
-/// Nothing in a test takes this long on a busy machine unless it hangs.
+/// Limit of every wait: nothing in a test takes this long on a busy machine unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long is waited between two looks. Nothing depends on it.
+/// Interval between two checks. Nothing depends on it.
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Looks again and again until something holds. If it never does, the test fails and says what line waits.
+/// Polls until a condition holds. Otherwise the test fails and names the waiting line.
 #[track_caller]
 pub fn until(mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     let caller = Location::caller();
@@ -24,7 +24,7 @@ pub fn until(mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     }
 }
 
-/// What comes of a future that must end.
+/// Result of a future that must end within the limit.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("this takes too long")
 }

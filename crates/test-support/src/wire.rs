@@ -1,4 +1,4 @@
-//! A client of the program that sees every byte.
+//! HTTP client with direct access to the connection.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ pub enum Version {
 /// A connection.
 #[derive(Debug)]
 pub enum Client {
-    /// One request after the other.
+    /// One request at a time.
     Http1(http1::SendRequest<Full<Bytes>>),
-    /// Many at a time.
+    /// Concurrent requests.
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Client {
-    /// Connects to a port of this machine.
+    /// Connects to a local port.
     pub async fn connect(port: u16, tls: &ClientConfig, version: Version) -> std::io::Result<Self> {
         let stream = TokioIo::new(connect(port, tls, version).await?);
         let other = std::io::Error::other;
@@ -46,7 +46,7 @@ impl Client {
             }
             Version::Http2 => {
                 let mut builder = http2::Builder::new(TokioExecutor::new());
-                // All of a list at once.
+                // Large enough for a whole list at once.
                 builder.initial_stream_window_size(4 << 20).initial_connection_window_size(8 << 20);
                 let (sender, connection) = builder.handshake(stream).await.map_err(other)?;
                 tokio::spawn(connection);
@@ -72,12 +72,12 @@ impl Client {
         }
     }
 
-    /// What is at a path.
+    /// Sends GET.
     pub async fn get(&mut self, path: &str) -> hyper::Result<Response<Incoming>> {
         self.send(request(Method::GET, path, "")).await
     }
 
-    /// What comes of posting JSON to a path.
+    /// Posts JSON.
     pub async fn post(
         &mut self,
         path: &str,
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// A TLS connection.
+/// Opens a TLS connection.
 pub async fn connect(
     port: u16,
     tls: &ClientConfig,
@@ -104,7 +104,7 @@ pub async fn connect(
     TlsConnector::from(Arc::new(tls)).connect(name, stream).await
 }
 
-/// A request with a body of JSON.
+/// Request with a JSON body.
 pub fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     Request::builder()
         .method(method)
@@ -115,12 +115,12 @@ pub fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Fu
         .unwrap()
 }
 
-/// The whole body.
+/// Reads the whole body.
 pub async fn read(response: Response<Incoming>) -> hyper::Result<Bytes> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// A ConfigMap of about so many bytes.
+/// ConfigMap of about `size` bytes.
 pub fn config_map(name: &str, size: usize) -> String {
     let value = "x".repeat(size);
     format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"value":"{value}"}}}}"#)

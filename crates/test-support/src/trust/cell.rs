@@ -1,4 +1,4 @@
-//! Rows that are tried with one use of servers: what comes of it is held against the verdict of Go.
+//! Rows of the trust table with running servers: the outcome of each use is compared with Go's verdict.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use futures_util::stream;
 use super::{Presenter, TrustRow};
 use crate::until;
 
-/// Cells that are tried at the same time.
+/// Number of cells that are tried concurrently.
 const CONCURRENCY: usize = 8;
 
-/// Row of the table and a server that presents its chain.
+/// Row of the table, with a server that presents its chain.
 #[derive(Debug)]
 pub struct TrustCell {
     /// The row.
@@ -21,7 +21,7 @@ pub struct TrustCell {
 }
 
 impl TrustCell {
-    /// Starts the server of a row; `answer` says what is answered to a path and a body.
+    /// Starts the server of a row; `answer` makes the response to a path and a body.
     pub async fn start(
         row: TrustRow,
         answer: impl Fn(&str, &[u8]) -> String + Send + Sync + 'static,
@@ -30,7 +30,7 @@ impl TrustCell {
         TrustCell { row, peer }
     }
 
-    /// Starts the servers of some rows.
+    /// Starts the servers of several rows.
     pub async fn all(
         rows: impl IntoIterator<Item = TrustRow>,
         answer: impl Fn(&str, &[u8]) -> String + Clone + Send + Sync + 'static,
@@ -42,17 +42,17 @@ impl TrustCell {
         cells
     }
 
-    /// URL of the server by the row's host, which loopback must have.
+    /// URL of the server by the row's host, which must resolve to loopback.
     pub fn url(&self, path: &str) -> String {
         format!("https://{}:{}{path}", self.row.host, self.peer.address.port())
     }
 
-    /// The row's trusted certificates as they stand in objects.
+    /// Trusted certificates of the row, in base64 as in objects.
     pub fn ca_bundle(&self) -> String {
         kevel_codec::base64::encode(self.row.roots.as_bytes()).to_string()
     }
 
-    /// Writes a kubeconfig file that leads to a path of the server; the file's name.
+    /// Writes a kubeconfig file for a path of the server; returns the file's name.
     pub fn kubeconfig(&self, folder: &Path, path: &str) -> String {
         let (address, host, ca) = (self.peer.address, &self.row.host, self.ca_bundle());
         let text = format!(
@@ -66,7 +66,7 @@ impl TrustCell {
         file.display().to_string()
     }
 
-    /// Holds a use against the verdict of Go: it succeeded, or a client sees this message.
+    /// Compares an attempt with Go's verdict: it succeeded, or the client got this message.
     pub async fn judge(&self, refusal: Option<&str>) {
         let name = &self.row.name;
         assert_eq!(refusal.is_none(), self.row.server.is_trusted(), "{name}: {refusal:?}");
@@ -77,7 +77,7 @@ impl TrustCell {
         self.judge_connection().await;
     }
 
-    /// The same as the server saw it: one that is refused is dialled, and sees no request.
+    /// Compares the server's view with Go's verdict: a refused server is dialled, but gets no request.
     pub async fn judge_connection(&self) {
         let (name, peer) = (&self.row.name, &self.peer);
         match self.row.server.is_trusted() {
@@ -90,7 +90,7 @@ impl TrustCell {
     }
 }
 
-/// Tries all cells, some at the same time; how many there were.
+/// Tries all cells, several concurrently; returns their number.
 pub async fn each<T>(cells: &[T], attempt: impl AsyncFn(&T)) -> usize {
     let attempts = stream::iter(cells).map(|cell| attempt(cell));
     attempts.buffer_unordered(CONCURRENCY).count().await

@@ -1,4 +1,4 @@
-//! Servers that present certificates, whatever is wrong with these.
+//! TLS servers that present certificate chains, valid or not.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use super::TrustRow;
 use crate::soon;
 
-/// A TLS server on loopback that presents a chain, and answers every request over HTTP/1.1.
+/// TLS server on loopback that presents a chain, and answers every request over HTTP/1.1.
 #[derive(Debug)]
 pub struct Presenter {
     /// Address of the listener.
@@ -32,12 +32,12 @@ struct PresenterCounts {
 }
 
 impl Presenter {
-    /// Starts one that presents a row's chain and answers `{}`; it ends with the test's runtime.
+    /// Starts a server that presents a row's chain and answers `{}`; it ends with the test's runtime.
     pub async fn start(row: &TrustRow, protocols: &[&str]) -> Self {
         Presenter::answering(row.certified_key(), protocols, |_, _| "{}".to_owned()).await
     }
 
-    /// Starts one that answers with JSON to a path and a body.
+    /// Starts a server whose JSON response depends on the path and the body.
     pub async fn answering(
         shown: Arc<CertifiedKey>,
         protocols: &[&str],
@@ -80,17 +80,17 @@ impl Presenter {
         Presenter { address, handshakes, counts }
     }
 
-    /// Whether the next client went through with its handshake.
+    /// Whether the next client completes its handshake.
     pub async fn is_trusted(&mut self) -> bool {
         soon(self.handshakes.recv()).await.unwrap()
     }
 
-    /// Number of requests that have come.
+    /// Number of requests received.
     pub fn requests(&self) -> usize {
         self.counts.requests.load(Ordering::Relaxed)
     }
 
-    /// Number of clients that did not go through with their handshake.
+    /// Number of clients that aborted their handshake.
     pub fn refusals(&self) -> usize {
         self.counts.refusals.load(Ordering::Relaxed)
     }
