@@ -1,4 +1,4 @@
-//! A small client: HTTP/2 over TLS, as an administrator, JSON in and out.
+//! HTTP/2 client over TLS, as an administrator, with JSON bodies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Result;
 
-/// How long an answer that is not a watch may take.
+/// Time limit of an answer that is not a watch.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Connections to one server.
@@ -35,43 +35,43 @@ pub struct Client {
     next: AtomicUsize,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The verb of HTTP.
+    /// HTTP method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// Names and values, in the order in which they are sent.
+    /// Header names and values, in order.
     pub headers: Vec<(String, String)>,
-    /// Empty where there is none.
+    /// Body; may be empty.
     pub body: Bytes,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub code: u16,
-    /// What came before the body.
+    /// Response headers.
     pub headers: HeaderMap,
-    /// All of it.
+    /// Whole body.
     pub body: Bytes,
 }
 
-/// A watch: one JSON document a line.
+/// A watch response: one JSON document per line.
 #[derive(Debug)]
 pub struct Lines {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub code: u16,
-    /// What came before the body.
+    /// Response headers.
     pub headers: HeaderMap,
     body: Incoming,
     rest: BytesMut,
 }
 
 impl Client {
-    /// A client with the `admin` files of a folder of [`crate::credentials`].
+    /// Makes a client with the `admin` files of a folder of [`crate::credentials`].
     pub fn new(credentials: &Path, port: u16, connections: usize) -> Result<Self> {
         let chain = CertificateDer::pem_file_iter(credentials.join("admin.crt"))?
             .collect::<std::result::Result<Vec<_>, _>>()?;
@@ -80,7 +80,7 @@ impl Client {
         Ok(Client::with(tls, port, connections))
     }
 
-    /// A client without a certificate: anonymous, or who its requests' headers say.
+    /// Makes a client without a certificate: anonymous, or authenticated by the headers of its requests.
     pub fn anonymous(credentials: &Path, port: u16, connections: usize) -> Result<Self> {
         let tls = trusting(credentials)?.with_no_client_auth();
         Ok(Client::with(tls, port, connections))
@@ -92,7 +92,7 @@ impl Client {
         Client { tls: Arc::new(tls), port, connections, next: AtomicUsize::new(0) }
     }
 
-    /// Asks and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn send(&self, request: Request) -> Result<Answer> {
         tokio::time::timeout(ANSWER_LIMIT, async {
             let (head, body) = self.start(request).await?.into_parts();
@@ -103,7 +103,7 @@ impl Client {
         .map_err(|_| "no answer in time")?
     }
 
-    /// Asks for an object and fails on anything but success.
+    /// Sends a request and returns the JSON body; fails unless it succeeds.
     pub async fn json(&self, request: Request) -> Result<Value> {
         let what = format!("{} {}", request.method, request.path);
         let answer = self.send(request).await?;
@@ -122,7 +122,7 @@ impl Client {
         Ok(Lines { code: head.status.as_u16(), headers: head.headers, body, rest })
     }
 
-    /// A connection of its own that speaks HTTP/1.1, for what goes on in another protocol.
+    /// Opens a separate HTTP/1.1 connection, for protocol upgrades.
     pub async fn http1(&self) -> Result<TlsStream<TcpStream>> {
         let mut tls = ClientConfig::clone(&self.tls);
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -156,7 +156,7 @@ impl Client {
     }
 }
 
-/// The beginning of a configuration that trusts the servers of a folder.
+/// TLS configuration that trusts the CA of a folder.
 fn trusting(credentials: &Path) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(credentials.join("ca.crt"))? {
@@ -182,7 +182,7 @@ async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<
         .initial_connection_window_size(16 << 20)
         .handshake(TokioIo::new(stream))
         .await?;
-    // How it ends shows in the requests that are on it.
+    // Errors of the connection show in its requests.
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -190,44 +190,44 @@ async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<
 }
 
 impl Request {
-    /// A request without headers and body.
+    /// Makes a request without body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let headers = vec![("accept".to_owned(), "application/json".to_owned())];
         Request { method, path: path.into(), headers, body: Bytes::new() }
     }
 
-    /// Reads what is at a path.
+    /// GET request.
     pub fn get(path: impl Into<String>) -> Self {
         Request::new(Method::GET, path)
     }
 
-    /// Deletes what is at a path.
+    /// DELETE request.
     pub fn delete(path: impl Into<String>) -> Self {
         Request::new(Method::DELETE, path)
     }
 
-    /// Creates an object.
+    /// POST request that creates an object.
     pub fn post(path: impl Into<String>, object: &Value) -> Self {
         Request::new(Method::POST, path).with_body("application/json", object.to_string())
     }
 
-    /// Replaces an object.
+    /// PUT request that replaces an object.
     pub fn put(path: impl Into<String>, object: &Value) -> Self {
         Request::new(Method::PUT, path).with_body("application/json", object.to_string())
     }
 
-    /// A patch of the given kind: `merge-patch+json`, `apply-patch+yaml`, …
+    /// PATCH request of the given kind: `merge-patch+json`, `apply-patch+yaml`, …
     pub fn patch(path: impl Into<String>, kind: &str, patch: &Value) -> Self {
         let media = format!("application/{kind}");
         Request::new(Method::PATCH, path).with_body(&media, patch.to_string())
     }
 
-    /// The same with a body of a media type.
+    /// Sets the body and its media type.
     pub fn with_body(self, media: &str, body: impl Into<Bytes>) -> Self {
         Request { body: body.into(), ..self.with_header("content-type", media) }
     }
 
-    /// Sets a header, in place of one of that name.
+    /// Sets a header, replacing one of that name.
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -236,14 +236,14 @@ impl Request {
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Body as JSON.
     pub fn json(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&self.body)?)
     }
 }
 
 impl Lines {
-    /// The next line, or none when the watch has ended.
+    /// Next line; `None` when the watch has ended.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -257,7 +257,7 @@ impl Lines {
         }
     }
 
-    /// The next bytes as they come, lines or not.
+    /// Next bytes as they arrive, lines or not.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(data) = frame?.into_data() {

@@ -28,7 +28,7 @@ const USAGE: &str = "usage: conformance COMMAND
   kms
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
-/// Runs a command; whether it found everything well.
+/// Runs a command; false if a check failed.
 pub async fn run(arguments: Vec<String>) -> Result<bool> {
     let mut arguments = Arguments(arguments);
     match arguments.word().as_deref() {
@@ -167,16 +167,16 @@ async fn up(server: Server, with: &str, etcd: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// The namespaces of a server that is up with a real node.
+/// Namespaces of a running server with a real node.
 fn node_of(server: Server) -> Option<Namespaces> {
     Namespaces::open(&server.folder().join("node"))
 }
 
-/// What is left of the command line.
+/// Remaining arguments of the command line.
 struct Arguments(Vec<String>);
 
 impl Arguments {
-    /// The next one that is not a flag.
+    /// Next argument that is not a flag.
     fn word(&mut self) -> Option<String> {
         let place = self.0.iter().position(|argument| !argument.starts_with("--"))?;
         Some(self.0.remove(place))
@@ -187,7 +187,7 @@ impl Arguments {
         Server::parse(&name).ok_or_else(|| USAGE.into())
     }
 
-    /// The store of the Kevel that is compared; none where the machine lacks its program, which has been told.
+    /// Store of the compared Kevel; `None` if its program is missing on this machine, which has been reported.
     fn store(&mut self) -> Result<Option<Store>> {
         let store = match self.option("--store") {
             Some(name) => Store::parse(&name).ok_or_else(|| format!("--store: no store {name}"))?,
@@ -202,7 +202,7 @@ impl Arguments {
         place.map(|place| self.0.remove(place)).is_some()
     }
 
-    /// `--name value` or `--name=value`.
+    /// Value of `--name value` or `--name=value`.
     fn option(&mut self, name: &str) -> Option<String> {
         let begins = |argument: &String| argument.split('=').next() == Some(name);
         let place = self.0.iter().position(begins)?;

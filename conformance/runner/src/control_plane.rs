@@ -1,4 +1,4 @@
-//! A whole control plane on loopback ports: which programs, with which flags, in which folder.
+//! Control plane on loopback ports: its programs, flags and folder.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -15,48 +15,48 @@ use crate::process::Process;
 use crate::store::Store;
 use crate::{Result, credentials, node};
 
-/// How long a program may take until it is ready.
+/// Time limit for a program to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 
-/// Which API server.
+/// An API server implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     /// The real kube-apiserver, on etcd.
     Reference,
-    /// The server of this project.
+    /// Kevel, the server of this project.
     Kevel,
 }
 
-/// What runs beside the API server.
+/// A component beside the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
     /// The real kube-controller-manager.
     Controllers,
     /// The real kube-scheduler.
     Scheduler,
-    /// Nodes that only pretend to run pods.
+    /// Simulated nodes, which do not run containers.
     Nodes,
     /// A real node, with containers.
     Node,
 }
 
-/// A control plane: its folder, its port, and what runs.
+/// A control plane: its folder, its ports and its processes.
 #[derive(Debug)]
 pub struct ControlPlane {
-    /// Credentials, data, logs and the state of what runs.
+    /// Folder with credentials, data, logs and the state of running processes.
     pub folder: PathBuf,
-    /// Where the server listens.
+    /// Port of the API server.
     pub port: u16,
     etcd_port: u16,
-    /// All that was started, the server first.
+    /// Running processes, the server first.
     pub processes: Vec<Process>,
-    /// What the API server is told besides.
+    /// Additional flags of the API server.
     pub flags: Vec<String>,
-    /// Whether each server runs on a machine of its name: servers are known by that.
+    /// Whether each server has its own hostname, by which servers are identified.
     pub hostnames: bool,
-    /// The program of a Kevel, in place of the usual one.
+    /// Program of Kevel, if it is not the default one.
     pub program: Option<PathBuf>,
-    /// Whether etcd waits for its disk.
+    /// Whether etcd syncs to disk.
     durable: bool,
 }
 
@@ -64,7 +64,7 @@ impl Server {
     /// Both servers.
     pub const ALL: [Server; 2] = [Server::Reference, Server::Kevel];
 
-    /// What it is called on the command line and in file names.
+    /// Name on the command line and in file names.
     pub fn name(self) -> &'static str {
         match self {
             Server::Reference => "reference",
@@ -72,17 +72,17 @@ impl Server {
         }
     }
 
-    /// The server of a name.
+    /// Server by name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|server| server.name() == name)
     }
 
-    /// The folder of the one that `up` starts.
+    /// Folder of the control plane that `up` starts.
     pub fn folder(self) -> PathBuf {
         cache().join("run").join(self.name())
     }
 
-    /// Its program.
+    /// Path of the program.
     pub fn program(self) -> PathBuf {
         match self {
             Server::Reference => built("reference-apiserver"),
@@ -95,11 +95,11 @@ impl Server {
 }
 
 impl Component {
-    /// All that can run beside a server.
+    /// All components.
     pub const ALL: [Component; 4] =
         [Component::Controllers, Component::Scheduler, Component::Nodes, Component::Node];
 
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Component::Controllers => "controllers",
@@ -109,16 +109,16 @@ impl Component {
         }
     }
 
-    /// The component of a name.
+    /// Component by name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|component| component.name() == name)
     }
 }
 
 impl ControlPlane {
-    /// An empty one: credentials and ports, nothing runs. What was in the folder is gone.
+    /// Prepares an empty control plane with credentials and ports, without processes. The folder is cleared.
     pub fn prepare(folder: &Path) -> Result<Self> {
-        // Who runs in namespaces has a folder that was cleared when they were made.
+        // Inside namespaces, the folder was cleared when they were made.
         if !namespaces::is_inside() {
             ControlPlane::clear(folder)?;
         }
@@ -134,7 +134,7 @@ impl ControlPlane {
         ControlPlane { folder, port, etcd_port, processes, flags, hostnames, program, durable }
     }
 
-    /// Ends what runs in a folder and removes it.
+    /// Ends the processes of a folder and removes it.
     pub fn clear(folder: &Path) -> Result<()> {
         ControlPlane::end(folder)?;
         match fs::remove_dir_all(folder) {
@@ -143,19 +143,19 @@ impl ControlPlane {
         }
     }
 
-    /// Ends what runs in a folder, if something does.
+    /// Ends the processes of a folder, if there are any.
     pub fn end(folder: &Path) -> Result<()> {
         if let Some(namespaces) = Namespaces::open(&folder.join("node")) {
             return namespaces.end();
         }
         match ControlPlane::open(folder) {
-            // With a node all ended with its namespaces, whose process ids mean nothing out here.
+            // A node's processes ended with its namespaces; their process IDs mean nothing outside.
             Ok(mut plane) if !folder.join("node").exists() => plane.stop_all(),
             _ => Ok(()),
         }
     }
 
-    /// The one that an earlier command started in a folder.
+    /// Control plane that an earlier command started in a folder.
     pub fn open(folder: &Path) -> Result<Self> {
         let missing = |_| format!("nothing is up in {}: conformance up", folder.display());
         let state = fs::read(folder.join("state.json")).map_err(missing)?;
@@ -167,20 +167,20 @@ impl ControlPlane {
         Ok(ControlPlane::new(folder, own, etcd, processes.filter_map(Process::from_json).collect()))
     }
 
-    /// Starts an API server, with etcd before it where it needs one, and waits until it is ready.
-    /// Answers how long the API server took.
+    /// Starts an API server, with etcd before it if needed, and waits until it is ready. Returns the start time of the
+    /// API server.
     pub async fn start_server(&mut self, server: Server, etcd: bool) -> Result<Duration> {
         self.start_replica(server, server.name(), self.port, etcd).await
     }
 
-    /// The same for a comparison of answers: a Kevel on a store, the reference on etcd. An etcd that nothing outlives
-    /// needs no disk that has it all.
+    /// Starts a server for a comparison of answers: Kevel on a store, the reference on etcd. Nothing outlives such an
+    /// etcd, so that it need not sync to disk.
     pub async fn start_fresh(&mut self, server: Server, store: Store) -> Result<Duration> {
         self.durable = false;
         self.start_server(server, server == Server::Reference || store == Store::Etcd).await
     }
 
-    /// The same for one of several servers of this control plane, by a name and on a port of its own.
+    /// Starts one of several servers of this control plane, with a name and a port of its own.
     pub async fn start_replica(
         &mut self,
         server: Server,
@@ -220,7 +220,7 @@ impl ControlPlane {
         Ok(begun.elapsed())
     }
 
-    /// Starts what stands beside an API server that is ready.
+    /// Starts a component beside a ready API server.
     pub async fn start(&mut self, component: Component) -> Result<()> {
         let kubeconfig = |user: &str| self.pki(&format!("{user}.kubeconfig"));
         match component {
@@ -253,7 +253,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends one program.
+    /// Stops one program.
     pub fn stop(&mut self, name: &str) -> Result<()> {
         for process in self.processes.iter().filter(|process| process.name == name) {
             process.stop();
@@ -262,7 +262,7 @@ impl ControlPlane {
         self.save()
     }
 
-    /// Ends one program at once, without a word.
+    /// Kills one program (SIGKILL).
     pub fn kill(&mut self, name: &str) -> Result<()> {
         for process in self.processes.iter().filter(|process| process.name == name) {
             process.kill();
@@ -271,7 +271,7 @@ impl ControlPlane {
         self.save()
     }
 
-    /// Ends everything, in the reverse of the order in which it was started.
+    /// Stops everything, in reverse order of the start.
     pub fn stop_all(&mut self) -> Result<()> {
         for process in std::mem::take(&mut self.processes).iter().rev() {
             process.stop();
@@ -279,7 +279,7 @@ impl ControlPlane {
         self.save()
     }
 
-    /// Whether everything that was started still runs; else what has ended, with its last words.
+    /// Fails if a started process has ended; the error has the end of its log.
     pub fn check(&self) -> Result<()> {
         match self.processes.iter().find(|process| !process.is_alive()) {
             None => Ok(()),
@@ -287,17 +287,17 @@ impl ControlPlane {
         }
     }
 
-    /// A client of the administrator, with so many connections.
+    /// Client of the administrator, with a number of connections.
     pub fn client(&self, connections: usize) -> Result<Client> {
         self.client_of(self.port, connections)
     }
 
-    /// The same of one of several servers.
+    /// Client of the administrator at one of several servers.
     pub fn client_of(&self, port: u16, connections: usize) -> Result<Client> {
         Client::new(&self.folder.join("pki"), port, connections)
     }
 
-    /// The administrator's kubeconfig.
+    /// Kubeconfig of the administrator.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("pki/admin.kubeconfig")
     }
@@ -309,7 +309,7 @@ impl ControlPlane {
         self.save()
     }
 
-    /// Waits for a program to be ready, as long as all that was started runs.
+    /// Waits for a program to be ready; fails if any process ends.
     pub async fn until(&self, name: &str, ready: impl AsyncFn(&Self) -> bool) -> Result<()> {
         let limit = Instant::now() + READY_LIMIT;
         while !ready(self).await {
@@ -329,13 +329,13 @@ impl ControlPlane {
     fn save(&self) -> Result<()> {
         let processes: Vec<Value> = self.processes.iter().map(Process::to_json).collect();
         let state = json!({"port": self.port, "etcdPort": self.etcd_port, "processes": processes});
-        // Others read it at any time, and find it whole.
+        // Written atomically: other commands read it at any time.
         let (new, file) = (self.folder.join("state.json.new"), self.folder.join("state.json"));
         fs::write(&new, state.to_string())?;
         Ok(fs::rename(new, file)?)
     }
 
-    /// The path of a file among the credentials.
+    /// Path of a file among the credentials.
     pub fn pki(&self, file: &str) -> String {
         self.folder.join("pki").join(file).display().to_string()
     }
@@ -355,7 +355,7 @@ impl ControlPlane {
         flags
     }
 
-    /// The same for both servers.
+    /// Flags common to both servers.
     fn server_flags(&self, port: u16) -> Vec<String> {
         let mut flags = vec![
             format!("--secure-port={port}"),
@@ -384,7 +384,7 @@ impl ControlPlane {
         flags
     }
 
-    /// What a server needs that has a real node: pods get to it, and it gets to the kubelet.
+    /// Flags of a server with a real node: pods reach the server, and the server reaches the kubelet.
     fn node_flags(&self) -> Vec<String> {
         vec![
             format!("--advertise-address={}", namespaces::ADDRESS),
@@ -400,7 +400,7 @@ impl ControlPlane {
     }
 }
 
-/// What a controller manager and a scheduler have in common.
+/// Flags common to controller manager and scheduler.
 fn component_flags(kubeconfig: &str) -> Result<Vec<String>> {
     Ok(vec![
         format!("--kubeconfig={kubeconfig}"),
@@ -412,7 +412,7 @@ fn component_flags(kubeconfig: &str) -> Result<Vec<String>> {
     ])
 }
 
-/// Where programs are built to and control planes are run, outside the tree.
+/// Folder outside of the tree for built programs and control planes.
 pub fn cache() -> PathBuf {
     match (std::env::var_os("KEVEL_CACHE"), std::env::var_os("HOME")) {
         (Some(cache), _) => cache.into(),
@@ -420,24 +420,23 @@ pub fn cache() -> PathBuf {
     }
 }
 
-/// A program that `conformance/build` makes.
+/// Path of a program that `conformance/build` makes.
 pub fn built(program: &str) -> PathBuf {
     cache().join("bin").join(program)
 }
 
-/// The etcd that `conformance/build` makes, or else one that is installed.
+/// Path of the etcd that `conformance/build` makes, or of an installed one.
 pub fn etcd_program() -> Option<PathBuf> {
     let own = built("etcd");
     if own.is_file() { Some(own) } else { kevel_test_support::program("etcd") }
 }
 
-/// The repository.
+/// Path of the repository.
 pub fn tree() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A port that nobody listens on, from below those that outgoing connections are given: it is used
-/// a while after it was found.
+/// An unused port below the range of outgoing connections, because it is used only later.
 pub fn free_port() -> Result<u16> {
     let random = || 20_000 + (RandomState::new().hash_one(()) % 12_000) as u16;
     let free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();

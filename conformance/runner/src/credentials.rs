@@ -1,4 +1,4 @@
-//! Throw-away keys and certificates of one control plane, and a kubeconfig for each who needs one.
+//! Temporary keys and certificates of one control plane, and kubeconfigs of its clients.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rcgen::{
 
 use crate::{Result, namespaces};
 
-/// Who gets a client certificate: the name of the files, the user, the group.
+/// Client certificates: file name, user, group.
 const CLIENTS: [(&str, &str, &str); 6] = [
     ("admin", "admin", "system:masters"),
     ("controller-manager", "system:kube-controller-manager", ""),
@@ -20,7 +20,7 @@ const CLIENTS: [(&str, &str, &str); 6] = [
     ("kube-proxy", "system:kube-proxy", ""),
 ];
 
-/// What a serving certificate is good for; the last one is the `kubernetes` service's first address.
+/// Names of the serving certificate; the last one is the `kubernetes` service's address.
 const NAMES: [&str; 8] = [
     "localhost",
     "127.0.0.1",
@@ -32,11 +32,11 @@ const NAMES: [&str; 8] = [
     "10.96.0.1",
 ];
 
-/// The bootstrap token that `conformance/node/bootstrap.yaml` makes known.
+/// Bootstrap token, which `conformance/node/bootstrap.yaml` creates.
 const BOOTSTRAP_TOKEN: &str = "abcdef.0123456789abcdef";
 
-/// Writes `ca`, `server`, `kubelet`, `service-account` and the clients' files into a folder, with kubeconfigs
-/// that lead to `https://127.0.0.1:port`.
+/// Writes `ca`, `server`, `kubelet`, `service-account` and the clients' files into a folder, with kubeconfigs for
+/// `https://127.0.0.1:port`.
 pub fn write(folder: &Path, port: u16) -> Result<()> {
     fs::create_dir_all(folder)?;
     let (params, key) = (authority(), KeyPair::generate()?);
@@ -97,7 +97,7 @@ fn sign(
     Ok(())
 }
 
-/// How a user with these credentials gets to the server.
+/// Kubeconfig of a user with these credentials.
 fn kubeconfig(ca: &Path, user: &str, port: u16) -> String {
     let ca = ca.display();
     format!(

@@ -1,4 +1,4 @@
-//! The same requests to both servers, or to one of them and the other's recorded answers.
+//! Scenarios on both servers, or on one of them against recorded answers of the other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,23 +13,23 @@ use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
 use crate::store::Store;
 
-/// How many differences of one answer are shown.
+/// Limit on printed differences of one answer.
 const SHOWN: usize = 12;
 
-/// Who answers.
+/// Servers to ask, and the use of their answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Both servers, started for the purpose.
+    /// Asks both servers, started for the purpose.
     Both,
-    /// The reference, to be written down beside the scenarios.
+    /// Asks the reference and records its answers beside the scenarios.
     Record,
-    /// Kevel, against what was written down. Fails on a difference that is not expected.
+    /// Asks Kevel and compares with the recorded answers. Fails on an unexpected difference.
     Recorded,
-    /// As `Recorded`, and the differences found become the expected ones.
+    /// Like `Recorded`, and the differences become the expected ones.
     Expect,
 }
 
-/// Plays scenarios (all where none is named) on fresh servers and prints where answers differ.
+/// Plays scenarios (all if none is named) on fresh servers and prints where answers differ.
 pub async fn run(mode: Mode, store: Store, topics: &[String]) -> Result<bool> {
     let scenarios = load(topics)?;
     let recorded = matches!(mode, Mode::Recorded | Mode::Expect);
@@ -79,7 +79,7 @@ pub async fn run(mode: Mode, store: Store, topics: &[String]) -> Result<bool> {
     Ok(new == 0)
 }
 
-/// Of answers with different codes, only those codes and what was said matter.
+/// Differences of answers with different codes: only the codes and messages.
 fn telling(one: &Value, other: &Value, differences: Vec<String>) -> Vec<String> {
     if one["code"] == other["code"] {
         return differences;
@@ -110,7 +110,7 @@ fn load(topics: &[String]) -> Result<Scenarios> {
     topics.into_iter().map(read).collect()
 }
 
-/// Plays all scenarios on a server of their own.
+/// Plays all scenarios on a fresh server.
 async fn answers(server: Server, store: Store, scenarios: &Scenarios) -> Result<Vec<Vec<Value>>> {
     let folder = cache().join("run").join(format!("diff-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;

@@ -1,11 +1,11 @@
-//! Where two documents differ.
+//! Differences of two JSON documents.
 
 use serde_json::Value;
 
-/// How much of a value is shown.
+/// Longest printed part of a value.
 const SHOWN: usize = 160;
 
-/// One line a difference: the place, what the first has, what the second has.
+/// Differences, one line each: the path, the first value, the second value.
 pub fn differences(first: &Value, second: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", first, second, &mut found);

@@ -1,4 +1,4 @@
-//! A webhook server that both API servers call: what it answers, and what it was told, are steps of scenarios.
+//! Webhook server for both API servers: steps of scenarios set its answers and check the requests that it received.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,17 +21,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::Result;
 
-/// The server; it ends with the command.
+/// The webhook server; it ends with the command.
 #[derive(Debug)]
 pub struct Hooks {
-    /// `https://127.0.0.1:1234`
+    /// URL: `https://127.0.0.1:1234`
     pub url: String,
-    /// The authority that vouches for it, in base64.
+    /// CA bundle, in base64.
     pub ca: String,
     shared: Arc<Shared>,
 }
 
-/// By path.
+/// Answers and received reviews, by path.
 #[derive(Debug, Default)]
 struct Shared {
     answers: Mutex<HashMap<String, Value>>,
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 impl Hooks {
-    /// A server on a free port.
+    /// Starts a server on a free port.
     pub async fn start() -> Result<Self> {
         let (config, ca) = tls()?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -55,13 +55,13 @@ impl Hooks {
         Ok(Hooks { url, ca: kevel_codec::base64::encode(ca.as_bytes()).to_string(), shared })
     }
 
-    /// Says what is answered at a path from now on, and forgets what came there: the fields of a step.
+    /// Sets the answer at a path by the fields of a step, and drops the reviews received there.
     pub fn answer(&self, path: &str, fields: &Value) {
         lock(&self.shared.answers).insert(path.to_owned(), fields.clone());
         lock(&self.shared.received).remove(path);
     }
 
-    /// What came to a path: the reviews.
+    /// Reviews received at a path.
     pub fn received(&self, path: &str) -> Value {
         lock(&self.shared.received).remove(path).unwrap_or_default().into()
     }
@@ -111,8 +111,8 @@ async fn respond(
     Ok(response)
 }
 
-/// The answer to a review, as a step says: `response` (whose uid is filled in, unless it says one), or `raw` with `code`,
-/// `type` and `body`; `hang` never answers. `patch` in a response is written as JSON.
+/// Answer to a review, by the fields of a step: `response` (whose uid is filled in, unless it is set), or `raw` with
+/// `code`, `type` and `body`; `hang` never answers. `patch` in a response is given as JSON.
 async fn make(answer: &Value, review: &Value) -> Response<Full<Bytes>> {
     if answer["hang"] == true {
         return std::future::pending().await;

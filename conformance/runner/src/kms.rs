@@ -1,4 +1,4 @@
-//! Secrets under a key management service, of both of its versions: what one server has written, the other reads.
+//! Secrets encrypted by a KMS plug-in of either version: each server reads the Secrets that the other wrote.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-/// What must not be found in the store, as text and in base64.
+/// Plaintext that must not be in the store, as text and in base64.
 const PLAIN: [&str; 2] = ["correct-horse-battery", "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"];
-/// How many Secrets each server writes.
+/// Number of Secrets that each server writes.
 const EACH: usize = 20;
-/// Who runs, one after the other on the same etcd. Each reads what those before it have written, and writes.
+/// Servers that run in turn on the same etcd. Each reads the Secrets of those before it, and writes more.
 const TURNS: [Server; 4] = [Server::Reference, Server::Kevel, Server::Reference, Server::Kevel];
 
-/// Runs both versions. Whether everybody could read everything.
+/// Runs both versions. Returns whether every server could read all Secrets.
 pub async fn run() -> Result<bool> {
     let mut well = true;
     for version in ["v1", "v2"] {
@@ -37,8 +37,8 @@ pub async fn run() -> Result<bool> {
 }
 
 async fn take_turns(plane: &mut ControlPlane, version: &str) -> Result<String> {
-    // An abstract socket: the reference's client of v1 makes its path the name of the host that it asks, and a path is
-    // no name for the plug-in's HTTP/2.
+    // An abstract socket: the reference's v1 client sends the socket's path as host name, which is not valid for the
+    // plug-in's HTTP/2.
     let name = format!("kevel-kms-{version}-{}", std::process::id());
     let plugin = KmsPlugin::start(Path::new(&format!("\0{name}")), "key-0");
     let file = plane.folder.join("encryption.yaml");
@@ -54,12 +54,12 @@ async fn take_turns(plane: &mut ControlPlane, version: &str) -> Result<String> {
     ];
     let mut written: Vec<String> = Vec::new();
     for (turn, server) in TURNS.into_iter().enumerate() {
-        // Only v2 has keys that change; what was written with another one is read all the same.
+        // Only v2 has key rotation; Secrets under an earlier key stay readable.
         plugin.rotate(&format!("key-{}", turn / 2));
         plane.start_server(server, true).await?;
         let client = plane.client(1)?;
         read(&client, &written).await.map_err(|error| format!("{}: {error}", server.name()))?;
-        // What is there is written again, too: under the key of now.
+        // Existing Secrets are written again, under the current key.
         for name in &written {
             write(&client, name).await?;
         }
@@ -90,7 +90,7 @@ async fn take_turns(plane: &mut ControlPlane, version: &str) -> Result<String> {
     ))
 }
 
-/// Every Secret, by itself and in a list.
+/// Reads every Secret, by itself and in a list.
 async fn read(client: &Client, names: &[String]) -> Result<()> {
     let check = |secret: &Value| match secret["data"]["password"] == PLAIN[1] {
         true => Ok(()),
@@ -114,7 +114,7 @@ async fn write(client: &Client, name: &str) -> Result<()> {
     client.json(Request::put(&path, &found)).await.map(|_| ())
 }
 
-/// Whether a file in a folder, at any depth, has a text in it.
+/// Whether a file in a folder, at any depth, contains a text.
 fn holds(folder: &Path, text: &str) -> Result<bool> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,5 +1,5 @@
-//! Control planes side by side: the reference and Kevel, with the real components around them, and
-//! the ways to hold one against the other. `conformance/README.md` says how to use it.
+//! Control planes of the reference and of Kevel, with the real components around them, and comparisons between them.
+//! See `conformance/README.md`.
 
 pub mod client;
 pub mod command;
@@ -27,7 +27,7 @@ pub mod services;
 pub mod store;
 pub mod swap;
 
-/// Nobody decides on these errors: they end the command.
+/// Error that ends the command; no caller distinguishes errors.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// What may fail.
+/// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,11 +1,11 @@
-//! What must differ between two servers, or two runs of one, is put out of sight.
+//! Masking of values that differ between servers or runs.
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use serde_json::Value;
 
-/// Fields whose value is chance or time, wherever they stand. That they are there still counts.
+/// Fields with random values or times, at any depth. Their presence still counts.
 const FIELDS: [&str; 24] = [
     "acquireTime",
     "clusterIP",
@@ -33,7 +33,7 @@ const FIELDS: [&str; 24] = [
     "uid",
 ];
 
-/// Texts inside texts: what to look for, what to put in its place.
+/// Patterns inside of texts, and their replacements.
 static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let texts = [
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
@@ -60,13 +60,13 @@ pub fn mask(value: &mut Value) {
             for (name, value) in fields {
                 match value {
                     Value::Object(_) => mask(value),
-                    // What a column is about, every server says in its own words.
+                    // Descriptions of columns are worded differently.
                     Value::Array(columns) if name == "columnDefinitions" => {
                         columns
                             .iter_mut()
                             .for_each(|column| column["description"] = "<words>".into());
                     }
-                    // Their order is that of their times, which may fall into one second or two.
+                    // Their order is that of their times, which may be in one second or two.
                     Value::Array(entries) if name == "managedFields" => {
                         entries.iter_mut().for_each(mask);
                         entries.sort_by_key(owner);

@@ -1,6 +1,5 @@
-//! Namespaces for a control plane with a real node: mounts, network, processes, host name and IPC of
-//! their own. When their first process is killed everything in them is gone; only control groups
-//! stay, and [`Namespaces::end`] removes those.
+//! Linux namespaces for a control plane with a real node: mounts, network, processes, hostname and IPC. When their
+//! first process is killed everything in them ends; only cgroups remain, which [`Namespaces::end`] removes.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,16 +11,16 @@ use crate::Result;
 use crate::control_plane::tree;
 use crate::process::Process;
 
-/// The node's address. Nobody outside of the namespaces sees it.
+/// Address of the node, not visible outside of the namespaces.
 pub const ADDRESS: &str = "10.250.0.1";
-/// Set for programs that are started inside.
+/// Environment variable of programs that run inside.
 const INSIDE: &str = "KEVEL_INSIDE";
-/// Where the hierarchies of control groups are.
+/// Mount point of the cgroup hierarchies.
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// How long namespaces may take to be there, and to go.
+/// Time limit for namespaces to start, and to end.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Namespaces that were made.
+/// Linux namespaces of a node.
 #[derive(Debug)]
 pub struct Namespaces {
     folder: PathBuf,
@@ -33,13 +32,13 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// The node's group in every hierarchy of control groups, told to what runs inside.
+/// Cgroup of the node in every hierarchy, for programs that run inside.
 pub fn cgroup() -> Result<String> {
     Ok(std::env::var(INSIDE)?)
 }
 
 impl Namespaces {
-    /// Makes them, with what they hold in a folder.
+    /// Makes namespaces, with their state in a folder.
     pub fn make(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let script = tree().join("conformance/node/init.sh").display().to_string();
@@ -60,14 +59,14 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// Those that an earlier command made in a folder.
+    /// Namespaces that an earlier command made in a folder.
     pub fn open(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join("namespaces.json")).ok()?;
         let first = Process::from_json(&serde_json::from_slice(&text).ok()?)?;
         Some(Namespaces { folder: folder.to_owned(), first })
     }
 
-    /// Runs a program inside, and waits for it; whether it ended well.
+    /// Runs a program inside, and waits for it; returns whether it succeeded.
     pub fn run(&self, program: &Path, arguments: &[String]) -> Result<bool> {
         if !self.first.is_alive() {
             return Err("the node has ended: conformance down".into());
@@ -85,13 +84,13 @@ impl Namespaces {
         Ok(status.success())
     }
 
-    /// Runs the command that this process was given once more, inside.
+    /// Runs the current command again, inside.
     pub fn run_again(&self) -> Result<bool> {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         self.run(&std::env::current_exe()?, &arguments)
     }
 
-    /// Ends everything inside and takes away what it left. Fails when something stays.
+    /// Ends everything inside and removes its remains. Fails if something remains.
     pub fn end(self) -> Result<()> {
         let spaces = self.spaces();
         self.first.kill();
@@ -105,7 +104,7 @@ impl Namespaces {
         until("mounts of the node stay", || {
             !fs::read_to_string("/proc/self/mountinfo").unwrap_or_default().contains(&place)
         })?;
-        // Containers' files, of no more use than the containers.
+        // Files of containers.
         until("files of the node stay", || match fs::remove_dir_all(self.folder.join("lib")) {
             Ok(()) => true,
             Err(error) => error.kind() == ErrorKind::NotFound,
@@ -117,7 +116,7 @@ impl Namespaces {
         format!("/kevel-node-{}", self.first.pid)
     }
 
-    /// The node's group in each hierarchy (cgroup v1, and the one of v2 beside them, which runc uses too).
+    /// Cgroup of the node in each hierarchy (cgroup v1, and the v2 hierarchy beside them, which runc uses too).
     fn cgroups(&self) -> Vec<PathBuf> {
         let hierarchies = fs::read_dir(CGROUPS).into_iter().flatten().flatten();
         hierarchies
@@ -130,7 +129,7 @@ impl Namespaces {
     fn make_cgroups(&self) -> Result<()> {
         for group in self.cgroups() {
             fs::create_dir_all(&group)?;
-            // A group of this hierarchy runs nothing before it is told where.
+            // A cpuset cgroup cannot have processes before its CPUs and memory nodes are set.
             for file in ["cpuset.cpus", "cpuset.mems"] {
                 let whole = group.with_file_name(file);
                 if whole.exists() {
@@ -141,7 +140,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// The namespaces by their numbers, to find who is left in them.
+    /// Namespaces by inode, to find remaining processes in them.
     fn spaces(&self) -> Vec<PathBuf> {
         let space = |name: &str| fs::read_link(format!("/proc/{}/ns/{name}", self.first.pid)).ok();
         let alive = self.first.is_alive();
@@ -149,7 +148,7 @@ impl Namespaces {
     }
 }
 
-/// Processes in any of the namespaces. One that has ended and is not yet buried has none.
+/// Processes in any of the namespaces. A zombie has none.
 fn users_of(spaces: &[PathBuf]) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     let uses = |process: &PathBuf| {
@@ -160,14 +159,14 @@ fn users_of(spaces: &[PathBuf]) -> Vec<PathBuf> {
     processes.filter(uses).collect()
 }
 
-/// Removes a control group with those in it, the innermost first.
+/// Removes a cgroup with its children, innermost first.
 fn remove_groups(group: &Path) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_groups(&entry.path());
         }
     }
-    // It stays while a process in it has not yet ended; whoever called looks again.
+    // Fails while a process in it has not ended; the caller retries.
     let _ = fs::remove_dir(group);
 }
 

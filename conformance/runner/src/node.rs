@@ -1,5 +1,5 @@
-//! A real node: containerd, kubelet and kube-proxy, set up with the files of `conformance/node`, in
-//! the [`crate::namespaces`] that hold the control plane too.
+//! Real node: containerd, kubelet and kube-proxy, configured by the files of `conformance/node`, in the
+//! [`crate::namespaces`] of the control plane.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, built, cache, tree};
 use crate::{Result, namespaces, objects};
 
-/// Files of `conformance/node` that are filled in, and where they go in the node's folder.
+/// Templates of `conformance/node`, and their targets in the node's folder.
 const FILES: [(&str, &str); 4] = [
     ("containerd.toml", "containerd.toml"),
     ("network.json", "cni/10-pods.conflist"),
@@ -17,8 +17,8 @@ const FILES: [(&str, &str); 4] = [
     ("kube-proxy.yaml", "kube-proxy.yaml"),
 ];
 
-/// Starts a node beside a server that is ready, and waits until it is ready too. The kubelet gets its
-/// certificate by a bootstrap token, from controllers that must be running.
+/// Starts a node beside a ready server, and waits until it is ready too. The kubelet gets its certificate by a
+/// bootstrap token, for which the controllers must run.
 pub async fn start(plane: &mut ControlPlane) -> Result<()> {
     let folder = plane.folder.join("node");
     write_files(&folder, &plane.folder.join("pki"))?;
@@ -56,7 +56,7 @@ pub async fn start(plane: &mut ControlPlane) -> Result<()> {
 
 fn write_files(folder: &Path, pki: &Path) -> Result<()> {
     fs::create_dir_all(folder.join("cni"))?;
-    // Names outside of the cluster are nobody's here.
+    // Names outside of the cluster do not resolve.
     fs::write(folder.join("resolv.conf"), "")?;
     for (template, file) in FILES {
         let text = fs::read_to_string(tree().join("conformance/node").join(template))?
@@ -69,7 +69,7 @@ fn write_files(folder: &Path, pki: &Path) -> Result<()> {
     Ok(())
 }
 
-/// containerd's own client.
+/// Runs containerd's command-line client.
 fn ctr(arguments: &[&str]) -> Result<()> {
     let output = Command::new("ctr").args(arguments).stdin(Stdio::null()).output()?;
     match output.status.success() {

@@ -1,4 +1,4 @@
-//! Objects in files, and how they are created on a server.
+//! Objects in files, and their creation on a server.
 
 use std::fs;
 use std::path::Path;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::Result;
 use crate::client::{Client, Request};
 
-/// How long an object may take to become creatable.
+/// Time limit for an object to become creatable.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The objects of a file: a list in YAML.
+/// Objects of a file: a list in YAML.
 pub fn read(file: &Path) -> Result<Vec<Value>> {
     let json = kevel_codec::yaml::to_json(&fs::read(file)?).map_err(|error| error.to_string())?;
     Ok(serde_json::from_slice(&json.text)?)
 }
 
-/// Creates an object as soon as that is possible: a custom one has to wait for its definition, a pod
-/// for its service account.
+/// Creates an object as soon as possible: a custom object has to wait for its definition, a pod for its service
+/// account.
 pub async fn create(client: &Client, object: &Value) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -41,7 +41,7 @@ pub async fn create(client: &Client, object: &Value) -> Result<()> {
     }
 }
 
-/// Where objects of this kind are created, by discovery.
+/// Collection path of an object's kind, by discovery.
 async fn path(client: &Client, object: &Value) -> Result<String> {
     let version = object["apiVersion"].as_str().ok_or("no apiVersion")?;
     let root =

@@ -1,5 +1,5 @@
-//! The reference and Kevel as peers on one etcd (`UnknownVersionInteroperabilityProxy`): each serves groups that the other
-//! does not, and is asked for the other's. Needs root: each is on a machine of its own name, at an address of its own.
+//! Reference and Kevel as peers on one etcd (`UnknownVersionInteroperabilityProxy`): each serves groups that the other
+//! does not, and is asked for the other's. Needs root, because each has its own hostname and address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,33 +13,34 @@ use crate::client::{Answer, Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, free_port};
 use crate::{Result, services};
 
-/// How long they may take to know of each other.
+/// Time limit for the servers to discover each other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many Services are made on both of them at the same time.
+/// Number of Services that are created on both servers concurrently.
 const SERVICES: usize = 1000;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
                       ?labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 
-/// Where each is. The reference tells its peers of `--advertise-address`, whatever `--peer-advertise-ip` says.
+/// Addresses of the servers. The reference publishes `--advertise-address` to its peers, whatever `--peer-advertise-ip`
+/// says.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
-/// Set where these addresses are.
+/// Environment variable that is set where these addresses exist.
 const INSIDE: &str = "KEVEL_PEERS_INSIDE";
 
-/// One of the two.
+/// One of the two servers.
 struct Peer {
     server: Server,
     port: u16,
-    /// What clients of the cluster are told of it.
+    /// Address that clients of the cluster get.
     address: &'static str,
-    /// What it does not serve.
+    /// Group and version that it does not serve.
     lacks: &'static str,
-    /// A collection of that.
+    /// Collection in that group.
     collection: &'static str,
     client: Arc<Client>,
 }
 
-/// What holds, and what does not.
+/// Number of failed checks; prints each check.
 #[derive(Default)]
 struct Findings(usize);
 
@@ -55,7 +56,7 @@ impl Findings {
     }
 }
 
-/// Runs both, and says what holds. Whether everything does.
+/// Runs both servers and all checks. Returns whether all pass.
 pub async fn run() -> Result<bool> {
     if std::env::var_os(INSIDE).is_none() {
         return run_inside().await;
@@ -67,7 +68,7 @@ pub async fn run() -> Result<bool> {
     well
 }
 
-/// Runs this command again in a network of its own, which has the addresses of both.
+/// Runs this command again in a network namespace that has both addresses.
 async fn run_inside() -> Result<bool> {
     let script = r#"ip link set lo up && for address in $0; do ip address add $address/32 dev lo; done && exec "$@""#;
     let mut command = tokio::process::Command::new("unshare");
@@ -147,7 +148,7 @@ async fn start(plane: &mut ControlPlane, peer: &Peer) -> Result<()> {
     Ok(())
 }
 
-/// Asks until the answer is as it should be; the error is the last that was not.
+/// Retries until the check passes; the error is the last one.
 async fn until<T>(look: impl AsyncFn() -> Result<T>) -> Result<T> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -166,7 +167,7 @@ fn equal<T: PartialEq + std::fmt::Debug>(one: &T, other: &T) -> Result<String> {
     }
 }
 
-/// An object of what a peer lacks.
+/// Object of a kind that a peer does not serve.
 fn object(peer: &Peer, name: &str) -> Value {
     let containers = json!([{"name": "a", "image": "a"}]);
     let spec = match peer.server {
@@ -180,19 +181,19 @@ fn object(peer: &Peer, name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-/// At once: a Job would wait for its pods to be let go.
+/// Deletes in the background: a Job would wait for the deletion of its pods.
 fn delete(path: &str) -> Request {
     Request::delete(format!("{path}?propagationPolicy=Background"))
 }
 
-/// What is made by way of one is there on the other.
+/// An object created through one server exists on the other.
 async fn passed_on(asked: &Peer, other: &Peer) -> Result<String> {
     until(async || asked.client.json(Request::get(asked.collection)).await).await?;
     let made = asked.client.json(Request::post(asked.collection, &object(asked, "made"))).await?;
     let path = format!("{}/made", asked.collection);
     let found = other.client.json(Request::get(&path)).await?;
     equal(&made["metadata"]["uid"], &found["metadata"]["uid"])?;
-    // Once it was passed on, it is answered where it arrives.
+    // A request that was proxied once is answered where it arrives.
     let once = Request::get(&path).with_header("x-kubernetes-peer-proxied", "true");
     let code = asked.client.send(once).await?.code;
     asked.client.json(delete(&path)).await?;
@@ -214,8 +215,8 @@ async fn watch(asked: &Peer, other: &Peer) -> Result<String> {
     Ok(format!("{} event", event["type"]))
 }
 
-/// A watch by WebSocket: the connection goes on in another protocol through both servers. The reference passes on such a
-/// request, but not who has asked: its peer refuses its own name.
+/// Watch by WebSocket: the upgraded connection passes through both servers. The reference proxies such a request
+/// without the user, and its peer refuses the reference's own name.
 async fn websocket(asked: &Peer, other: &Peer) -> Result<String> {
     other.client.json(Request::post(asked.collection, &object(asked, "framed"))).await?;
     let mut stream = asked.client.http1().await?;
@@ -251,7 +252,7 @@ async fn websocket(asked: &Peer, other: &Peer) -> Result<String> {
     }
 }
 
-/// Whom Kevel takes for who asked the reference.
+/// User that Kevel sees for a request to the reference.
 async fn who(asked: &Peer) -> Result<String> {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = Request::post(path, &json!({}));
@@ -267,7 +268,7 @@ async fn who(asked: &Peer) -> Result<String> {
     equal(&jane["status"]["userInfo"], &expected)
 }
 
-/// Whom the reference takes for who asked Kevel: a request for a certificate says it.
+/// User that the reference sees for a request to Kevel, recorded in a CertificateSigningRequest.
 async fn requester(asked: &Peer) -> Result<String> {
     let params = rcgen::CertificateParams::default();
     let request = params.serialize_request(&rcgen::KeyPair::generate()?)?.pem()?;
@@ -338,7 +339,7 @@ fn groups(document: &Value) -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
-/// Each has a lease, which says the same of both.
+/// Checks that each server has an identity lease of the same form.
 async fn leases(reference: &Peer, kevel: &Peer) -> Result<String> {
     let list = kevel.client.json(Request::get(LEASES)).await?;
     let mut shapes = BTreeMap::new();
@@ -362,7 +363,7 @@ async fn leases(reference: &Peer, kevel: &Peer) -> Result<String> {
     Ok(format!("{} leases, of one shape", shapes.len()))
 }
 
-/// Both are told of, whoever is asked.
+/// Checks that both servers list both addresses.
 async fn endpoints(all: &[Peer]) -> Result<String> {
     let expected: BTreeSet<String> = all.iter().map(|peer| peer.address.to_owned()).collect();
     for peer in all {
@@ -384,14 +385,14 @@ async fn endpoints(all: &[Peer]) -> Result<String> {
     Ok(format!("{expected:?}"))
 }
 
-/// What is said of a peer that is gone without a word, with its port masked.
+/// Answer for a peer that was killed, with its port masked.
 async fn killed(asked: &Peer, other: &Peer) -> Result<String> {
     until(async || {
         let answer: Answer = asked.client.send(Request::get(asked.collection)).await?;
         let said = String::from_utf8_lossy(&answer.body)
             .replace(&format!("{}:{}", other.address, other.port), "PEER");
         let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok());
-        // A connection that was kept may be found broken first.
+        // A kept connection may fail first.
         match answer.code == 503 && said.contains("connection refused") {
             true => Ok(format!("503 {} {said:?}", kind.unwrap_or_default())),
             false => Err(format!("{} {said}", answer.code).into()),

@@ -1,4 +1,4 @@
-//! Programs that outlive the command that started them, known by process id.
+//! Background processes that outlive the command that started them, identified by process ID.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// How long a program may take to end after SIGTERM before it is killed.
+/// Time limit for a program to end after SIGTERM before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 /// Clock ticks in a second, as /proc counts them on Linux.
 const TICKS: f64 = 100.0;
 
-/// A program that runs in the background.
+/// A background process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Which program it is, for people.
+    /// Name of the program.
     pub name: String,
-    /// The system's number of it.
+    /// Process ID.
     pub pid: u32,
-    /// When it began, in clock ticks: a later process with the same id is not this one.
+    /// Start time in clock ticks, which distinguishes a later process with the same ID.
     begun: u64,
-    /// Where its output goes.
+    /// Log file of its output.
     pub log: PathBuf,
 }
 
@@ -45,12 +45,12 @@ impl Process {
         Ok(Process { name: name.to_owned(), pid: child.id(), begun, log })
     }
 
-    /// Whether it runs.
+    /// Whether the process runs.
     pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.begun == self.begun && stat.state != 'Z')
     }
 
-    /// The first process that it started and that still runs.
+    /// First child process that still runs.
     pub fn child(&self) -> Option<Self> {
         let list = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).ok()?;
         let pid = list.split_whitespace().next()?.parse().ok()?;
@@ -58,16 +58,16 @@ impl Process {
         Some(Process { name: self.name.clone(), pid, begun, log: self.log.clone() })
     }
 
-    /// Makes it end at once.
+    /// Kills the process (SIGKILL).
     pub fn kill(&self) {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.is_alive()) {
-            // It may end between the question and the signal; then there is nothing to do.
+            // It may end between the check and the signal.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 
-    /// Asks it to end, and makes it end when it does not.
+    /// Sends SIGTERM, then SIGKILL after the time limit.
     pub fn stop(&self) {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };
         for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, Duration::from_secs(2))]
@@ -75,7 +75,7 @@ impl Process {
             if !self.is_alive() {
                 return;
             }
-            // It may end between the question and the signal; then there is nothing to do.
+            // It may end between the check and the signal.
             let _ = kill_process(pid, signal);
             let until = Instant::now() + limit;
             while self.is_alive() && Instant::now() < until {
@@ -84,7 +84,7 @@ impl Process {
         }
     }
 
-    /// CPU time that it has used, in seconds.
+    /// CPU time used, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         stat(self.pid).map(|stat| stat.ticks as f64 / TICKS).unwrap_or_default()
     }
@@ -97,7 +97,7 @@ impl Process {
         kib.unwrap_or_default() / 1024.0
     }
 
-    /// The last lines that it wrote.
+    /// Last lines of its log.
     pub fn last_words(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -105,12 +105,12 @@ impl Process {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
-    /// What is written down to find it again.
+    /// State by which it can be found again.
     pub fn to_json(&self) -> Value {
         json!({"name": self.name, "pid": self.pid, "begun": self.begun, "log": self.log})
     }
 
-    /// A process that was written down.
+    /// Process from its recorded state.
     pub fn from_json(value: &Value) -> Option<Self> {
         Some(Process {
             name: value["name"].as_str()?.to_owned(),
@@ -127,8 +127,8 @@ struct Stat {
     begun: u64,
 }
 
-/// /proc/PID/stat. Its second field, the program's name, may hold anything: fields are counted from
-/// the parenthesis that closes it.
+/// Parses /proc/PID/stat. Its second field, the program's name, may contain anything, so that fields are counted from
+/// the closing parenthesis.
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();

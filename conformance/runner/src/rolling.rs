@@ -1,5 +1,5 @@
-//! Three servers on one etcd behind a balancer are restarted one after the other, under traffic by client-go
-//! (`conformance/clientgo`): how much of it the clients notice.
+//! Rolling restart of three servers on one etcd behind a load balancer, with traffic by client-go
+//! (`conformance/clientgo`): measures the effect on clients.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -15,22 +15,23 @@ use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, built, cache, free_port};
 
-/// The delay is for the balancer to see that a server is to be left, however busy the machine is.
+/// Shutdown flags. The delay lets the balancer notice a stopping server, however busy the machine is.
 const FLAGS: [&str; 4] = [
     "--shutdown-delay-duration=3s",
     "--shutdown-send-retry-after=true",
     "--shutdown-watch-termination-grace-period=2s",
     "--goaway-chance=0.01",
 ];
-/// How often the balancer looks.
+/// Interval of the balancer's health checks.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a server may take to say whether it wants to be used.
+/// Time limit of a health check.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// The traffic.
+/// Program of the traffic.
 const LOAD: &str = "client-go-load";
 
-/// Restarts every server so many times. Whether no request failed, no informer began anew and none missed anything.
+/// Restarts every server a number of times. Returns whether no request failed, and no informer relisted or missed an
+/// event.
 pub async fn run(server: Server, rounds: usize) -> Result<bool> {
     let folder = cache().join("run").join(format!("rolling-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
@@ -55,12 +56,12 @@ async fn roll(plane: &mut ControlPlane, server: Server, rounds: usize) -> Result
         }
         println!("{}: round {round} of {rounds}, all restarted", server.name());
     }
-    // It ends when nobody has more to say to it.
+    // The program ends when its standard input is closed.
     drop(load.stdin.take());
     Ok(load.wait().await?.success())
 }
 
-/// Starts a server, and waits until the balancer leads to it.
+/// Starts a server, and waits until the balancer forwards to it.
 async fn start(
     plane: &mut ControlPlane,
     server: Server,
@@ -73,7 +74,7 @@ async fn start(
     plane.until("the balancer", async |_| balancer.leads_to(port)).await
 }
 
-/// Starts the traffic, and waits until its informers have begun. What it says afterwards is said here.
+/// Starts the traffic, and waits until its informers have synced. Prints its later output.
 async fn start_load(plane: &ControlPlane, port: u16) -> Result<Child> {
     let program = built(LOAD);
     let mut load = Command::new(&program)
@@ -98,7 +99,7 @@ async fn start_load(plane: &ControlPlane, port: u16) -> Result<Child> {
     Ok(load)
 }
 
-/// A TCP proxy that leads to the servers that are ready.
+/// TCP load balancer of the ready servers.
 struct Balancer {
     relay: Arc<Relay>,
     servers: Arc<Mutex<BTreeMap<String, Backend>>>,
@@ -151,7 +152,7 @@ impl Drop for Balancer {
     }
 }
 
-/// Asks every server whether it wants to be used, and leads to those that do.
+/// Checks every server's /readyz, and forwards to the ready ones.
 async fn look(relay: &Relay, servers: &Mutex<BTreeMap<String, Backend>>) {
     let lock = || servers.lock().unwrap_or_else(PoisonError::into_inner);
     let clients: Vec<_> =

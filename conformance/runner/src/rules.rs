@@ -1,6 +1,7 @@
-//! Cases of rules, which stand beside the kinds: recorded from the reference, and compared with a Kevel on either store.
+//! Cases of validation rules, which are beside the kinds: recorded from the reference, and compared with Kevel on
+//! either store.
 
-/// Cases are read and played as the control plane's own tests do it.
+/// Decodes and plays cases as the control plane's own tests do.
 #[path = "../../../crates/controlplane/tests/verbs/rules/case.rs"]
 #[allow(clippy::unwrap_used)] // A mistake in a file of cases ends the command.
 mod case;
@@ -19,15 +20,15 @@ use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::store::Store;
 
-/// Rules alone decide: what plug-ins add to pods would stand in messages.
+/// Flags that leave the decision to validation: plug-ins would change pods, and so the messages.
 const FLAGS: [&str; 2] = [
     "--disable-admission-plugins=DefaultTolerationSeconds,PersistentVolumeClaimResize,Priority,RuntimeClass,\
      ServiceAccount",
     "--allow-privileged=false",
 ];
 
-/// Plays the cases of all files, or of those whose names have one of the words in them, on fresh references
-/// and writes down what they say.
+/// Plays the cases of all files, or of files whose names contain one of the words, on fresh references and records
+/// their answers.
 pub async fn record(words: &[String]) -> Result<bool> {
     for (files, flags) in servers(words) {
         let mut plane = start(Server::Reference, Store::Etcd, flags).await?;
@@ -38,7 +39,7 @@ pub async fn record(words: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// Plays the same cases on fresh Kevels and prints what is not as it was written down.
+/// Plays the same cases on fresh Kevel servers and prints differences from the recording.
 pub async fn compare(store: Store, words: &[String]) -> Result<bool> {
     let (mut passed, mut failed) = (0, 0);
     for (files, flags) in servers(words) {
@@ -52,7 +53,7 @@ pub async fn compare(store: Store, words: &[String]) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The chosen files, with the flags of the server that they are about.
+/// Selected files, with the flags of their server.
 fn servers(words: &[String]) -> Vec<(Vec<&'static str>, Vec<String>)> {
     let wanted = |file: &&str| words.is_empty() || words.iter().any(|word| file.contains(word));
     let chosen = |files: &[&'static str]| files.iter().copied().filter(wanted).collect::<Vec<_>>();
@@ -67,7 +68,7 @@ fn servers(words: &[String]) -> Vec<(Vec<&'static str>, Vec<String>)> {
     servers
 }
 
-/// A server with the namespace of the cases.
+/// Starts a server with the namespace of the cases.
 async fn start(server: Server, store: Store, flags: Vec<String>) -> Result<ControlPlane> {
     let folder = cache().join("run").join(format!("rules-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
@@ -89,7 +90,7 @@ async fn record_files(plane: &ControlPlane, files: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of cases with the written outcome, and with another.
+/// Numbers of cases with the recorded outcome, and with another.
 async fn compare_files(plane: &ControlPlane, files: &[&str]) -> Result<(usize, usize)> {
     let client = plane.client(1)?;
     let (mut passed, mut failed) = (0, 0);
@@ -115,7 +116,7 @@ async fn record_file(file: &str, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The same of one file.
+/// Numbers of cases of one file with the recorded outcome, and with another.
 async fn compare_file(file: &str, client: &Client) -> Result<(usize, usize)> {
     let text = fs::read_to_string(path(file))?;
     let cases = Cases::read(&text);
@@ -158,7 +159,7 @@ impl case::Server for Client {
     }
 }
 
-/// The text of a warning: `299 - "text"`.
+/// Text of a warning: `299 - "text"`.
 fn unquoted(warning: &str) -> Option<String> {
     let text = warning.split_once(" \"")?.1.strip_suffix('"')?;
     let (mut out, mut escaped) = (String::new(), false);

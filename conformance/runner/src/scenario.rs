@@ -1,24 +1,24 @@
-//! Requests in a file, and what a server answers to them.
+//! Scenarios: requests in a file, and a server's answers to them.
 //!
 //! A scenario is a YAML list of steps, sent one after another:
 //!
 //! ```yaml
 //! - do: PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=me   # method and path
 //!   type: application/merge-patch+json                            # of the body; application/json if left out
-//!   body: {data: {x: "1"}}                                        # or a text, sent as it stands
+//!   body: {data: {x: "1"}}                                        # or a text, sent as it is
 //!   accept: application/json                                      # and other headers:
-//!   headers: {Impersonate-User: somebody}
+//!   headers: {Impersonate-User: jane}
 //!   save: {uid: /metadata/uid}                                    # for later steps, as ${uid}
 //!   show: [/metadata/labels]                                      # compare these parts of the answer only
-//!   until: 200                                                    # ask again, for a while, until this is the code,
+//!   until: 200                                                    # retry, for a while, until this is the code,
 //!                                                                 # or {/status/phase: Active} is in the answer
 //!   answer-headers: [Retry-After]                                 # compare these, too
-//!   lines: 1                                                      # of a text: compare so many, but for spaces
+//!   lines: 1                                                      # of a text: compare this many, ignoring spaces
 //! - do: GET /api/v1/namespaces/a/configmaps?watch=1
-//!   events: 2                                                     # of a watch: how many to wait for
-//! - do: HOOK /deny                                                # what the webhook at ${hooks}/deny answers from now on,
-//!   response: {allowed: false}                                    # which ${ca} vouches for; see `hooks::make`
-//! - do: RECEIVED /deny                                            # the reviews that came there since
+//!   events: 2                                                     # of a watch: number of events to wait for
+//! - do: HOOK /deny                                                # sets the answer of the webhook at ${hooks}/deny,
+//!   response: {allowed: false}                                    # whose CA bundle is ${ca}; see `hooks::make`
+//! - do: RECEIVED /deny                                            # reviews received there since
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,14 +34,14 @@ use crate::client::{Answer, Client, Request};
 use crate::hooks::Hooks;
 use crate::mask::{mask, mask_text};
 
-/// How long to wait for an event of a watch.
+/// Time limit for an event of a watch.
 const EVENT_LIMIT: Duration = Duration::from_secs(5);
-/// How long to ask again for what takes effect after a while.
+/// Time limit of retries for effects that take a while.
 const UNTIL_LIMIT: Duration = Duration::from_secs(5);
-/// How much of an answer that is not JSON is kept.
+/// Longest part of an answer that is not JSON that is kept.
 const TEXT_LIMIT: usize = 2000;
 
-/// One request.
+/// One request of a scenario.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Method and path, as written.
@@ -50,12 +50,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// A request with the fields of a step.
+    /// Request with the fields of a step.
     pub fn new(title: String, fields: Value) -> Self {
         Step { title, fields }
     }
 
-    /// What is sent with it.
+    /// Body of the request.
     pub fn body(&self) -> String {
         plain(&self.fields["body"])
     }
@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Result<Vec<Step>> {
     steps.into_iter().map(step).collect()
 }
 
-/// Plays a scenario; one masked answer a step.
+/// Plays a scenario; returns one masked answer per step.
 pub async fn play(steps: &[Step], client: &Client, hooks: &Hooks) -> Result<Vec<Value>> {
     let mut saved = BTreeMap::new();
     saved.insert("hooks".to_owned(), hooks.url.clone());
@@ -129,14 +129,14 @@ impl Step {
         Ok(said.into())
     }
 
-    /// As much of a text as counts.
+    /// First lines of a text, as many as the step compares.
     fn lines(&self, text: &str) -> String {
         let Some(count) = self.fields["lines"].as_u64() else { return text.to_owned() };
         let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         text.lines().take(count as usize).map(squeezed).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether an answer is the one that is waited for.
+    /// Whether an answer is the one that the step waits for.
     fn is_wanted(&self, answer: &Answer) -> bool {
         match &self.fields["until"] {
             Value::Null => true,
@@ -148,7 +148,7 @@ impl Step {
         }
     }
 
-    /// What a webhook was told.
+    /// Requests that a webhook received.
     fn received(&self, hooks: &Hooks, path: &str) -> Value {
         let mut received = hooks.received(path);
         mask(&mut received);
@@ -219,7 +219,7 @@ impl Step {
     }
 }
 
-/// A text as it stands, anything else as JSON.
+/// A string as it is, any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,5 +1,5 @@
-//! Services made on several servers at the same time: no address and no port is given twice, and when all is quiet those that
-//! are taken are those that Services have.
+//! Services created on several servers concurrently: no address or port is allocated twice, and at the end the
+//! allocated ones are exactly those of Services.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use crate::control_plane::{ControlPlane, Server, cache, free_port};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
-/// How many ask at the same time.
+/// Number of concurrent workers.
 const WORKERS: usize = 16;
-/// How many Services each of them has at most: what is given back is soon taken again.
+/// Limit on the Services of each worker, so that released addresses are soon reused.
 const LIVE: usize = 30;
 
-/// Makes so many Services on so many servers of one etcd. Whether each address and port was given once.
+/// Creates Services on several servers of one etcd. Returns whether each address and port was allocated once.
 pub async fn run(server: Server, servers: usize, count: usize) -> Result<bool> {
     let mut plane = ControlPlane::prepare(&cache().join("run/services"))?;
     let result = on_servers(&mut plane, server, servers, count).await;
@@ -44,7 +44,7 @@ async fn on_servers(
     make(&clients, count).await
 }
 
-/// Makes so many Services, and takes them away again. What was done; the error says what was given twice, or left.
+/// Creates Services, and deletes them again. Returns a summary; the error names what was allocated twice, or leaked.
 pub async fn make(clients: &[Arc<Client>], count: usize) -> Result<String> {
     let begun = Instant::now();
     let load = Arc::new(Load {
@@ -76,14 +76,14 @@ pub async fn make(clients: &[Arc<Client>], count: usize) -> Result<String> {
     ))
 }
 
-/// A Service: its number, and what it was given.
+/// A Service: its number, and its allocated address and ports.
 struct Made(usize, Vec<String>);
 
 struct Load {
     clients: Vec<Arc<Client>>,
     next: AtomicUsize,
     count: usize,
-    /// What is somebody's, from the answer that says so until it is asked to be given back.
+    /// Allocated values, from the answer until the deletion is requested.
     held: Mutex<HashSet<String>>,
     given: AtomicUsize,
 }
@@ -121,7 +121,7 @@ impl Load {
         Ok(Made(number, given))
     }
 
-    /// By another server than the one that made it.
+    /// Deletes through another server than the one that created it.
     async fn delete(&self, Made(number, given): &Made) -> Result<()> {
         {
             let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ fn name(number: usize) -> String {
     format!("s{number}")
 }
 
-/// What a Service has that no other may have.
+/// Unique values of a Service.
 fn given_to(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
     let ports = spec["ports"].as_array().into_iter().flatten();
@@ -151,7 +151,7 @@ fn given_to(service: &Value) -> Vec<String> {
     ports.map(|port| port.to_string()).chain([ip]).collect()
 }
 
-/// The addresses that are taken are those of Services, and no two have the same.
+/// Checks that the allocated addresses are those of Services, and unique.
 async fn taken_are_had(client: &Client) -> Result<()> {
     let items = async |path: &str| -> Result<Vec<Value>> {
         let list = client.json(Request::get(path)).await?;

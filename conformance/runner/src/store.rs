@@ -1,9 +1,9 @@
-//! The store below an API server that is compared with the reference.
+//! Store of an API server that is compared with the reference.
 
-/// Store of a Kevel. The reference has etcd alone.
+/// Store of Kevel. The reference has only etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Store {
-    /// Kevel's own, in its data folder.
+    /// Kevel's own store, in its data folder.
     #[default]
     Embedded,
     /// An etcd that is started for it: objects are stored as protobuf.
@@ -11,7 +11,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// The store of a name.
+    /// Store by name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "embedded" => Some(Store::Embedded),

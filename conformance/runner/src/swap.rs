@@ -1,4 +1,4 @@
-//! One etcd, two servers after each other: whatever one wrote, the other reads back equal.
+//! Swap of servers on one etcd: each reads the objects that the other wrote, and they are equal.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use crate::control_plane::{Component, ControlPlane, Server, cache, tree};
 use crate::difference::differences;
 use crate::{Result, objects};
 
-/// How long a control plane may take to come to rest.
+/// Time limit for a control plane to settle.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What works on the objects, beside the servers.
+/// Components that work on the objects, beside the servers.
 const COMPONENTS: [Component; 3] = [Component::Controllers, Component::Scheduler, Component::Nodes];
-/// How many differences of one object are shown.
+/// Limit on printed differences of one object.
 const SHOWN: usize = 6;
 
-/// Fills a control plane on the reference, swaps to Kevel and back, and prints what reads back
-/// otherwise. Whether all was equal. `encrypted`: both encrypt what they store.
+/// Fills a control plane on the reference, swaps to Kevel and back, and prints objects that read back differently.
+/// Returns whether all were equal. `encrypted`: both encrypt the stored objects.
 pub async fn run(encrypted: bool) -> Result<bool> {
     let mut plane = ControlPlane::prepare(&cache().join("run/swap"))?;
     if encrypted {
@@ -63,7 +63,7 @@ async fn start_components(plane: &mut ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Stops everything but etcd; what is there then.
+/// Stops everything but etcd; returns the objects at that time.
 async fn rest(plane: &mut ControlPlane, server: Server) -> Result<Snapshot> {
     for component in COMPONENTS {
         plane.stop(component.name())?;
@@ -89,11 +89,11 @@ fn count(snapshot: &Snapshot) -> usize {
     snapshot.values().map(BTreeMap::len).sum()
 }
 
-/// Every object that can be listed, in every version served.
+/// All objects that can be listed, in every served version.
 async fn snapshot(client: &Client) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for root in roots(client).await? {
-        // An aggregated API without a server behind it has nothing to list.
+        // An aggregated API without a server has nothing to list.
         let Ok(list) = client.json(Request::get(root.clone())).await else { continue };
         for row in list["resources"].as_array().into_iter().flatten() {
             let listed = row["verbs"]
@@ -118,7 +118,7 @@ async fn snapshot(client: &Client) -> Result<Snapshot> {
     Ok(all)
 }
 
-/// A list, as soon as the server has it.
+/// A list, as soon as the server serves it.
 async fn list_of(client: &Client, path: &str) -> Result<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -174,7 +174,7 @@ fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
     different == 0
 }
 
-/// What a server renews of its own as it starts, stops and runs, or never stores.
+/// Objects that a server renews while it runs, or never stores.
 const RENEWED: [(&str, &str); 5] = [
     ("/leases", "apiserver-"),
     ("/apiservices", "swap.example.com"),
@@ -187,7 +187,7 @@ fn changes_by_itself(resource: &str, name: &str) -> bool {
     RENEWED.iter().any(|(plural, part)| resource.ends_with(plural) && name.contains(part))
 }
 
-/// Labels every object that was created by hand; whether all took it.
+/// Labels every object that was created by hand; returns whether all writes succeeded.
 async fn write(client: &Client, filled: &Snapshot) -> Result<bool> {
     let patch = json!({"metadata": {"labels": {"written-by": "kevel"}}});
     let (mut written, mut refused) = (0, 0);

@@ -1,8 +1,7 @@
-//! The official conformance tests, one by one with a time limit, against what is up.
+//! Official conformance tests, one by one with a time limit, against a running control plane.
 //!
-//! The table of what the reference passes in the same surroundings stands in
-//! `conformance/e2e-reference.md`; what another server does is held against it. With a real node it
-//! is `conformance/e2e-reference-node.md`.
+//! `conformance/e2e-reference.md` has the results of the reference in the same environment, with which other servers
+//! are compared. With a real node it is `conformance/e2e-reference-node.md`.
 
 mod table;
 
@@ -20,28 +19,28 @@ use crate::{Result, kubelet, namespaces};
 
 pub use table::{Outcome, Table};
 
-/// How long a test may take to clean up after its time is over, before its process is ended.
+/// Time for a test to clean up after its limit, before its process is killed.
 const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// Which tests to run, and how.
+/// Tests to run, and options.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Seconds for each test, or twice what the reference took if that is more.
+    /// Seconds for each test, or twice the duration on the reference if that is more.
     pub limit: u64,
-    /// How many run at a time; those marked `[Serial]` run alone, after the others.
+    /// Number of concurrent tests; those marked `[Serial]` run alone, after the others.
     pub jobs: usize,
-    /// Leave out what the table has already.
+    /// Skips tests that are in the table already.
     pub skip_done: bool,
-    /// Also what the reference does not pass, which tells nothing of another server.
+    /// Includes tests that the reference does not pass, which say nothing about another server.
     pub all: bool,
-    /// Also tests that are not of conformance.
+    /// Includes tests that are not conformance tests.
     pub beyond: bool,
-    /// A part of the names of the tests to run.
+    /// Part of the names of the tests to run.
     pub focus: String,
 }
 
-/// Runs tests, writes the table of the server down after each, and prints what only one of Kevel and
-/// the reference passes. Whether Kevel passes all that the reference does.
+/// Runs tests, writes the server's table after each, and prints the tests that only one of Kevel and the reference
+/// passes. Returns whether Kevel passes all that the reference does.
 pub async fn run(server: Server, plan: Plan) -> Result<bool> {
     let plane = ControlPlane::open(&server.folder())?;
     plane.check()?;
@@ -147,7 +146,7 @@ impl Run {
 async fn list(beyond: bool) -> Result<Vec<String>> {
     let output = Command::new(built("e2e.test")).arg("--list-tests").output().await?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // A line is a place in the source, then the name.
+    // A line is a source location, then the name.
     let name = |line: &str| {
         let name = line.split_once(": ").map_or(line, |(_, name)| name).trim();
         (name.starts_with("[sig-") && (beyond || name.contains("[Conformance]")))
@@ -158,7 +157,7 @@ async fn list(beyond: bool) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The first thing that a failed test says: not a heading with a time, not a place.
+/// First failure message of a test: neither a heading with a time, nor a location.
 fn reason(text: &str) -> &str {
     let said = |line: &&str| !line.starts_with('[') && !line.starts_with("in ");
     let failed = |line| {
@@ -174,7 +173,7 @@ fn escape(test: &str) -> String {
         .collect()
 }
 
-/// Prints what one passes and the other does not.
+/// Prints the tests that only one server passes.
 fn compare(table: &Table, server: Server) -> Result<bool> {
     if server == Server::Reference {
         return Ok(true);
@@ -193,7 +192,7 @@ fn table_file(server: Server) -> PathBuf {
     tree().join(format!("conformance/e2e-{}{node}.md", server.name()))
 }
 
-/// What the tests find to run pods on.
+/// Nodes that the tests find, in words.
 fn nodes() -> &'static str {
     match namespaces::is_inside() {
         true => "a real node (kubelet, kube-proxy, containerd)",

@@ -1,4 +1,4 @@
-//! A table of results in Markdown, written and read back.
+//! Table of results in Markdown, written and read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,26 +10,26 @@ use kevel_clock::Clock;
 
 use crate::Result;
 
-/// How much of a failure's reason is kept.
+/// Longest part of a failure's reason that is kept.
 const REASON_LIMIT: usize = 140;
 
-/// How a test ended: `pass`, `fail`, `timeout`, or `absent` where the suite skipped it.
+/// Result of a test: `pass`, `fail`, `timeout`, or `absent` if the suite skipped it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// `pass`, `fail`, `timeout` or `absent`.
     pub result: String,
-    /// How long it took.
+    /// Duration.
     pub seconds: u64,
-    /// Why it failed, in a line.
+    /// Reason of a failure, in a line.
     pub reason: String,
 }
 
-/// Outcomes by the test's name.
+/// Results by test name.
 #[derive(Clone, Debug, Default)]
 pub struct Table(BTreeMap<String, Outcome>);
 
 impl Outcome {
-    /// How a test ended.
+    /// Makes a result.
     pub fn new(result: &str, seconds: u64, reason: &str) -> Self {
         let plain = reason.replace('|', "/");
         let reason = plain.chars().take(REASON_LIMIT).collect();
@@ -57,7 +57,7 @@ impl Table {
         Ok(Table(text.lines().filter_map(row).collect()))
     }
 
-    /// Writes the table with what it holds of the surroundings.
+    /// Writes the table with a description of the environment.
     pub fn write(&self, file: &Path, server: &str, limit: u64, nodes: &str) -> Result<()> {
         let mut text = format!(
             "# The official conformance tests against {server}\n\n\
@@ -73,27 +73,27 @@ impl Table {
         Ok(fs::write(file, text)?)
     }
 
-    /// Notes how a test ended, over what was noted before.
+    /// Sets the result of a test.
     pub fn set(&mut self, test: String, outcome: Outcome) {
         self.0.insert(test, outcome);
     }
 
-    /// How a test ended, if it was run.
+    /// Result of a test, if it was run.
     pub fn outcome(&self, test: &str) -> Option<&Outcome> {
         self.0.get(test)
     }
 
-    /// Whether a test that was run passed.
+    /// Whether a test passed, if it was run.
     pub fn passes(&self, test: &str) -> Option<bool> {
         self.outcome(test).map(|outcome| outcome.result == "pass")
     }
 
-    /// How many ended so.
+    /// Number of tests with this result.
     pub fn count(&self, result: &str) -> usize {
         self.0.values().filter(|outcome| outcome.result == result).count()
     }
 
-    /// In words.
+    /// Summary in words.
     pub fn summary(&self) -> String {
         let count = |result| self.count(result);
         format!(
@@ -106,7 +106,7 @@ impl Table {
         )
     }
 
-    /// What this one passes and another ran and did not pass.
+    /// Tests that this table passes and another one ran and did not pass.
     pub fn passed_only_here(&self, other: &Table) -> Vec<&str> {
         let passes = |table: &Table, test: &str| table.outcome(test).map(|o| o.result == "pass");
         let only =

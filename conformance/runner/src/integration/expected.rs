@@ -1,4 +1,4 @@
-//! Expected ends of tests on Kevel: `conformance/integration/expected.txt`, a line a test.
+//! Expected results of tests on Kevel: `conformance/integration/expected.txt`, a line per test.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::results::belongs;
 use crate::Result;
 use crate::control_plane::tree;
 
-/// Characters of a message that are shown.
+/// Longest printed part of a message, in characters.
 const SHOWN: usize = 400;
 /// Comment at the top of the file.
 const HEADER: &str = "\
@@ -23,7 +23,7 @@ const HEADER: &str = "\
 # Where subtests are listed, others of the same test pass. `conformance integration --record PACKAGE` writes lines.
 ";
 
-/// Expected end of a test or subtest.
+/// Expected result of a test or subtest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// It passes.
@@ -42,18 +42,18 @@ pub enum Expectation {
 #[derive(Debug, Default)]
 pub struct Expectations(BTreeMap<(String, String), Expectation>);
 
-/// A test that did not end as expected.
+/// An unexpected result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surprise {
     /// The test or subtest.
     pub test: String,
-    /// Its end, and what to do about the file.
+    /// Result, and what to change in the file.
     pub text: String,
     failed: bool,
 }
 
 impl Expectation {
-    /// The expectation of a verdict in the file.
+    /// Expectation of a verdict in the file.
     fn parse(verdict: &str, reason: &str) -> Option<Self> {
         let reason = reason.to_owned();
         match verdict {
@@ -76,7 +76,7 @@ impl Expectation {
         }
     }
 
-    /// Its verdict in the file.
+    /// Verdict in the file.
     pub fn verdict(&self) -> &'static str {
         self.parts().0
     }
@@ -118,19 +118,19 @@ impl Expectations {
         Ok(Expectations(all.collect::<std::result::Result<_, _>>()?))
     }
 
-    /// Packages that have tests here.
+    /// Packages with tests in the file.
     pub fn packages(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.keys().map(|(package, _)| package.clone()).collect();
         names.dedup();
         names
     }
 
-    /// Expected end of a test or subtest, if it is listed.
+    /// Expected result of a test or subtest, if it is listed.
     pub fn of(&self, package: &str, test: &str) -> Option<&Expectation> {
         self.0.get(&(package.to_owned(), test.to_owned()))
     }
 
-    /// Expects something else of a test and of those of its subtests that are named.
+    /// Replaces the expectations of a test and its subtests.
     pub fn set(&mut self, package: &str, test: &str, now: BTreeMap<String, Expectation>) {
         self.0.retain(|(other, name), _| other != package || !belongs(name, test));
         self.0.extend(now.into_iter().map(|(name, it)| ((package.to_owned(), name), it)));
@@ -148,7 +148,7 @@ impl Expectations {
         listed.filter(|name| *name != test && belongs(name, test)).collect()
     }
 
-    /// Differences between the end of a test and what is expected.
+    /// Differences between the results of a test and the expectations.
     pub fn surprises(&self, package: &str, test: &str, outcomes: &TestOutcomes) -> Vec<Surprise> {
         let Some(outcome) = outcomes.get(test) else {
             return vec![Surprise::stale(test, "did not run")];
@@ -171,7 +171,7 @@ impl Expectations {
         }
     }
 
-    /// Of a test that is expected to fail: if some of its subtests are listed, only those fail.
+    /// Differences for a test that is expected to fail: if some of its subtests are listed, only those may fail.
     fn surprises_of_subtests(
         &self,
         package: &str,
@@ -214,18 +214,18 @@ impl fmt::Display for Expectations {
 }
 
 impl Surprise {
-    /// The file is out of date.
+    /// Makes a difference that means that the file is out of date.
     pub fn stale(test: &str, text: &str) -> Self {
         Surprise { test: test.to_owned(), text: text.to_owned(), failed: false }
     }
 
-    /// Tells that the test may end otherwise when it is run again: a failure can come of a busy machine.
+    /// Whether another run may end otherwise: a failure can be caused by a busy machine.
     pub fn may_be_chance(&self) -> bool {
         self.failed
     }
 }
 
-/// The smallest tests that failed: those of whose subtests none did.
+/// Failed tests without failed subtests.
 pub fn failed_leaves(outcomes: &TestOutcomes) -> impl Iterator<Item = (&str, &TestOutcome)> {
     let failed = outcomes.iter().filter(|(_, outcome)| outcome.status.is_failure());
     let names: Vec<&str> = failed.map(|(name, _)| name.as_str()).collect();
@@ -234,7 +234,7 @@ pub fn failed_leaves(outcomes: &TestOutcomes) -> impl Iterator<Item = (&str, &Te
     leaves.into_iter().filter_map(|name| Some((name, outcomes.get(name)?)))
 }
 
-/// A surprise for each of them, with its last message or the test's.
+/// A difference for each of them, with its last message or that of the test.
 fn failures(test: &str, outcomes: &TestOutcomes) -> Vec<Surprise> {
     let failure = |(name, outcome): (&str, &TestOutcome)| {
         let line = outcome.lines.last().or_else(|| outcomes.get(test)?.lines.last());
@@ -270,7 +270,7 @@ a/b TestOther pass
         ends.iter().map(|(name, status)| ((*name).to_owned(), outcome(*status))).collect()
     }
 
-    /// `test: text` of each surprise.
+    /// `test: text` of each difference.
     fn surprises(test: &str, ends: &[(&str, TestStatus)]) -> Vec<String> {
         let expectations = Expectations::parse(EXPECTED).unwrap();
         let found = expectations.surprises("a", test, &outcomes(ends));

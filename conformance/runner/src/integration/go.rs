@@ -14,17 +14,17 @@ pub struct Go {
 }
 
 impl Go {
-    /// The one of this path.
+    /// Toolchain at this path.
     pub fn new(program: PathBuf) -> Self {
         Go { program }
     }
 
-    /// Standard output of a command that has to succeed, in a folder.
+    /// Standard output of a command that must succeed, in a folder.
     pub async fn run(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
         let output = Command::new(&self.program)
             .args(arguments)
             .current_dir(folder)
-            // As `conformance/build` has it: packages that it has compiled are not compiled again.
+            // As in `conformance/build`, so that packages that it compiled are not compiled again.
             .env("CGO_ENABLED", "0")
             .stdin(Stdio::null())
             .kill_on_drop(true)

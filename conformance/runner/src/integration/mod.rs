@@ -1,6 +1,6 @@
 //! Kubernetes' own integration tests (`test/integration` of k8s.io/kubernetes and of apiextensions-apiserver), which
-//! start a server in their own process, against a server that is another program. `conformance/integration` has
-//! the Go code that starts it instead, and `expected.txt`: how each test is expected to end.
+//! start a server in their own process, run against a separate server program. `conformance/integration` has the Go
+//! code that starts it instead, and `expected.txt` with the expected result of each test.
 
 mod expected;
 mod go;
@@ -27,35 +27,35 @@ use self::summary::RunSummary;
 use crate::Result;
 use crate::control_plane::{Server, etcd_program};
 
-/// Packages of `--quick`: a server's custom resources, by 80 tests that need the smallest build, as they link nothing of
+/// Packages of `--quick`: custom resources, with 80 tests that need the smallest build, as they link nothing of
 /// k8s.io/kubernetes.
 const QUICK: [&str; 1] = ["apiextensions"];
-/// Further runs of a test that ended unexpectedly, alone: some measure times, and machines are busy.
+/// Number of further runs of a test with an unexpected result, alone: some measure times, and machines are busy.
 const AGAIN: usize = 2;
 
-/// Tests to run, and the way to run them.
+/// Tests to run, and options.
 #[derive(Clone, Debug)]
 pub struct IntegrationPlan {
     /// Folders under `test/integration`, `apiextensions` for that of apiextensions-apiserver; all known ones if empty.
     pub packages: Vec<String>,
     /// Only the packages of [`QUICK`].
     pub quick: bool,
-    /// Ask the reference about the tests that Kevel does not pass, and write down what is expected.
+    /// Runs the tests that Kevel does not pass on the reference, and writes the expectations.
     pub record: bool,
     /// Only tests whose names match.
     pub tests: Option<String>,
-    /// Tests at a time.
+    /// Number of concurrent tests.
     pub jobs: usize,
     /// Seconds for each test.
     pub limit: u64,
 }
 
-/// Runs the tests on Kevel. Whether each ended as expected.
+/// Runs the tests on Kevel. Returns whether each ended as expected.
 pub async fn run(plan: IntegrationPlan) -> Result<bool> {
     let (Some(go), Some(_)) = (program("go"), etcd_program()) else { return Ok(true) };
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    // Processes of tests are not in the group of a terminal's job: they end when they are dropped.
+    // The tests' processes are not in the terminal's job: they end when they are dropped.
     tokio::select! {
         well = run_packages(plan, Go::new(go)) => well,
         _ = interrupt.recv() => Err("interrupted".into()),
@@ -93,7 +93,7 @@ async fn run_packages(plan: IntegrationPlan, go: Go) -> Result<bool> {
     Ok(summary.is_well())
 }
 
-/// Runs tests that did not end as expected again, one at a time.
+/// Runs tests with unexpected results again, one at a time.
 async fn again(
     run: &Arc<PackageRun>,
     tests: &[String],

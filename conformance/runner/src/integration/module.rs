@@ -1,5 +1,5 @@
-//! The Go module that tests are built of: copies of the two modules that hold them, with the functions that start
-//! servers renamed, and those of `conformance/integration/shim` in their place.
+//! Go module from which tests are built: copies of the two modules with the tests, in which functions that start
+//! servers are renamed and replaced by those of `conformance/integration/shim`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ use crate::control_plane::{cache, tree};
 const COPIED: [&str; 2] = ["kubernetes", "apiextensions-apiserver"];
 /// Folder in which tests of k8s.io/kubernetes look for the data of k8s.io/api, as in its repository.
 const STAGED_API: &str = "kubernetes/staging/src/k8s.io/api";
-/// Functions that get another name, as the shim has one of theirs.
+/// Functions that are renamed, because the shim replaces them.
 const RENAMED: [(&str, &str); 5] = [
     ("kubernetes/cmd/kube-apiserver/app/testing/testserver.go", "StartTestServer"),
     ("kubernetes/test/integration/framework/test_server.go", "StartTestServer"),
@@ -37,8 +37,8 @@ pub struct GoModule {
 }
 
 impl GoModule {
-    /// Makes the module, unless it is there from the same sources. Its folder stays the same: Go compiles again what has
-    /// another path.
+    /// Prepares the module, unless it is there from the same sources. Its folder stays the same, because Go recompiles
+    /// after a change of path.
     pub async fn prepare(go: &Go) -> Result<Self> {
         let folder = cache().join("integration");
         let module = GoModule { go: go.clone(), folder };
@@ -71,13 +71,13 @@ impl GoModule {
         Ok(module)
     }
 
-    /// The module's folder.
+    /// Folder of the module.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The program of a package's tests, built if it is not there. It has the name that Go gives it: clients send it, and
-    /// tests find it in managed fields.
+    /// Test program of a package, built if needed. It has Go's default name, which clients send, and which tests find
+    /// in managed fields.
     pub async fn test_program(&self, name: &str, import_path: &str) -> Result<PathBuf> {
         let last = import_path.rsplit('/').next().unwrap_or(import_path);
         let folder = self.folder.join("bin").join(name);
@@ -96,7 +96,7 @@ impl GoModule {
         Ok(program)
     }
 
-    /// Keeps other runs from preparing or building until it is dropped.
+    /// Locks out other runs from preparing or building until it is dropped.
     fn lock(&self) -> Result<fs::File> {
         fs::create_dir_all(&self.folder)?;
         let file = fs::File::create(self.folder.join("lock"))?;
@@ -132,7 +132,7 @@ fn stamp(shim: &BTreeMap<PathBuf, Vec<u8>>, go_mod: &str) -> String {
     format!("{:016x}\n", hasher.finish())
 }
 
-/// `conformance/go.mod` as that of a module which has its own copies.
+/// `conformance/go.mod` changed to use the copies.
 fn own_go_mod(text: &str) -> String {
     let mut own = String::new();
     for line in text.lines() {
@@ -149,14 +149,14 @@ fn own_go_mod(text: &str) -> String {
     own
 }
 
-/// A Go file whose function has another name; none if it has no such function.
+/// Go file with a renamed function; `None` if it has no such function.
 fn renamed(text: &str, function: &str) -> Option<String> {
     let declaration = format!("\nfunc {function}(");
     let found = text.contains(&declaration);
     found.then(|| text.replacen(&declaration, &format!("\nfunc {function}InProcess("), 1))
 }
 
-/// Go files of a folder and those below, by their paths in it. Its go.mod is not one of them.
+/// Go files below a folder, by relative path, without go.mod.
 fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     for (path, kind) in walk(folder)? {
@@ -168,7 +168,7 @@ fn files(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     Ok(found)
 }
 
-/// Copies a tree of files that are read-only into one of files that are not.
+/// Copies a read-only tree of files to a writable one.
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for (path, kind) in walk(from)? {
@@ -180,7 +180,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything below a folder, by its path in it, folders before what they hold.
+/// Everything below a folder, by relative path, folders before their content.
 fn walk(folder: &Path) -> Result<Vec<(PathBuf, fs::FileType)>> {
     let mut found = Vec::new();
     let mut left = vec![PathBuf::new()];

@@ -1,17 +1,17 @@
-//! Ends of tests, read from the output of a Go test program with `-test.v=test2json`.
+//! Results of tests, parsed from the output of a Go test program with `-test.v=test2json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// First character of a line of the testing package, even after unfinished output of a test.
 const MARK: char = '\u{16}';
-/// Messages of a test that are kept, the last ones.
+/// Number of last messages of a test that are kept.
 const LINES: usize = 8;
-/// Characters of a message that are kept.
+/// Longest part of a message that is kept, in characters.
 const LINE: usize = 900;
-/// Messages of every test, which explain nothing: gates that it set, the server that it started.
+/// Messages that every test prints, without information: its feature gates, the server that it started.
 const NOISE: [&str; 2] = ["feature_gate.go:", "external kube-apiserver: pid"];
 
-/// End of a test or subtest.
+/// Status of a test or subtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestStatus {
     /// It passed.
@@ -20,20 +20,20 @@ pub enum TestStatus {
     Skip,
     /// It failed.
     Fail,
-    /// It ran when the time was over.
+    /// It was running at the time limit.
     Timeout,
-    /// It ran when its process ended.
+    /// It was running when its process ended.
     Crash,
 }
 
-/// A test's or subtest's end.
+/// Result of a test or subtest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestOutcome {
-    /// Its end.
+    /// Status.
     pub status: TestStatus,
-    /// Its duration.
+    /// Duration.
     pub seconds: f64,
-    /// The last of its messages, if it did not pass.
+    /// Last messages, if it did not pass.
     pub lines: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl TestStatus {
         TestStatus::Crash,
     ];
 
-    /// Its name in results.
+    /// Name in results.
     pub fn name(self) -> &'static str {
         match self {
             TestStatus::Pass => "pass",
@@ -60,18 +60,18 @@ impl TestStatus {
         }
     }
 
-    /// The status of a name.
+    /// Status by name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Tells that the test neither passed nor was skipped.
+    /// Whether the test neither passed nor was skipped.
     pub fn is_failure(self) -> bool {
         !matches!(self, TestStatus::Pass | TestStatus::Skip)
     }
 }
 
-/// Reads what the run of one test printed in so many seconds. `out_of_time` if it had to be ended.
+/// Parses the output of one test that took `seconds`. `out_of_time` if it was ended.
 pub fn parse(text: &str, test: &str, seconds: f64, out_of_time: bool) -> TestOutcomes {
     let mut reader = OutputReader { current: test.to_owned(), ..OutputReader::default() };
     for line in text.lines() {
@@ -109,7 +109,7 @@ struct OutputReader {
 }
 
 impl OutputReader {
-    /// `=== RUN   TestA/b`, `--- PASS: TestA/b (0.01s)`.
+    /// Handles `=== RUN   TestA/b`, `--- PASS: TestA/b (0.01s)`.
     fn framed(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         match (words.next(), words.next(), words.next()) {
@@ -134,7 +134,7 @@ impl OutputReader {
         }
     }
 
-    /// `    file_test.go:12: a message`, lines that go on with it, and panics.
+    /// Handles `    file_test.go:12: a message`, its continuation lines, and panics.
     fn said(&mut self, line: &str) {
         let text = line.trim();
         let lines = self.lines.entry(self.current.clone()).or_default();
@@ -148,7 +148,7 @@ impl OutputReader {
     }
 }
 
-/// Tells that a line has the place in a Go file with which `testing` begins messages.
+/// Whether a line has the Go source location with which `testing` begins messages.
 fn is_message(line: &str) -> bool {
     let Some((place, rest)) = line.trim_start().split_once(".go:") else { return false };
     let number = rest.split(':').next().unwrap_or_default();
@@ -158,7 +158,7 @@ fn is_message(line: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The first so many characters.
+/// First characters of a text.
 pub fn shortened(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
 }

@@ -1,4 +1,4 @@
-//! A package of tests: its names, and its run against a server.
+//! Package of tests: its names, and its run against a server.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -22,15 +22,15 @@ use super::results::PackageResults;
 use crate::Result;
 use crate::control_plane::{Server, cache, etcd_program, free_port};
 
-/// The package of apiextensions-apiserver, whose tests are another module's.
+/// Package of apiextensions-apiserver, whose tests are in another module.
 const APIEXTENSIONS: &str = "apiextensions";
-/// Packages whose tests share something that a machine has once: sockets of the abstract namespace.
+/// Packages whose tests share a machine-wide resource: sockets of the abstract namespace.
 const ONE_BY_ONE: [&str; 1] = ["controlplane/transformation"];
-/// Time for a test's process to end after the test's time is over.
+/// Time for a test's process to end after the time limit.
 const CLEAN_UP: Duration = Duration::from_secs(15);
-/// Time for etcd to listen.
+/// Time limit for etcd to listen.
 const ETCD_LIMIT: Duration = Duration::from_secs(60);
-/// Room for what tests leave behind, as Kubernetes' own runs of these tests have it.
+/// Quota for objects that tests leave behind, as in Kubernetes' own runs of these tests.
 const ETCD_QUOTA: &str = "--quota-backend-bytes=8589934592";
 
 /// A folder of tests.
@@ -45,12 +45,12 @@ pub fn packages_of(names: &[String]) -> impl Iterator<Item = GoPackage> {
 }
 
 impl GoPackage {
-    /// Its name: the folder under `test/integration`, after `apiextensions` for those of apiextensions-apiserver.
+    /// Name: the folder under `test/integration`, after `apiextensions` for those of apiextensions-apiserver.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its folder in the module.
+    /// Folder in the module.
     fn folder(&self) -> String {
         match self.name.strip_prefix(APIEXTENSIONS) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -65,16 +65,16 @@ impl GoPackage {
     }
 }
 
-/// A package's tests, ready to be run on a server.
+/// Tests of a package, ready to run on a server.
 #[derive(Debug)]
 pub struct PackageRun {
     package: GoPackage,
     module: Arc<GoModule>,
-    /// The tests' program.
+    /// Program of the tests.
     program: PathBuf,
-    /// The server's program.
+    /// Program of the server.
     server: PathBuf,
-    /// Ends with the run.
+    /// Etcd, which ends with the run.
     _etcd: ProcessGroup,
     etcd_url: String,
     folder: PathBuf,
@@ -116,12 +116,12 @@ impl PackageRun {
         &self.package
     }
 
-    /// The folder of its results.
+    /// Folder of the results.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Names of the package's tests, those that match.
+    /// Names of the package's tests that match.
     pub async fn tests(&self, wanted: Option<&Regex>) -> Result<Vec<String>> {
         let mut command = self.command(&self.folder, &self.folder);
         let output = command.arg("-test.list=^Test").stdout(Stdio::piped()).output().await?;
@@ -135,7 +135,7 @@ impl PackageRun {
         }
     }
 
-    /// Runs tests, several at a time, and notes how each ended.
+    /// Runs tests, several at a time, and records their results.
     pub async fn all(
         self: &Arc<Self>,
         tests: &[String],
@@ -182,14 +182,14 @@ impl PackageRun {
         let begun = Instant::now();
         let mut group = ProcessGroup::spawn(&mut command)?;
         let ended = group.wait(Duration::from_secs(self.limit) + CLEAN_UP).await?;
-        // Servers that the test did not stop end here, before their folders go.
+        // Ends servers that the test did not stop, before their folders are removed.
         drop(group);
         let text = fs::read(&file)?;
         let seconds = begun.elapsed().as_secs_f64();
         Ok(output::parse(&String::from_utf8_lossy(&text), test, seconds, ended.is_none()))
     }
 
-    /// The tests' program with what the shim and the tests look for, and a folder for temporary files.
+    /// Command of the tests' program with the environment for the shim and the tests, and a folder for temporary files.
     fn command(&self, logs: &Path, scratch: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -213,14 +213,14 @@ fn server_program(server: Server) -> Result<PathBuf> {
     there.then_some(program).ok_or_else(|| format!("{} is not built", server.name()).into())
 }
 
-/// The folder of a package on a server: results, what each test printed, logs of servers.
+/// Folder of a package on a server: results, output of each test, logs of servers.
 fn run_folder(server: Server, package: &GoPackage) -> Result<PathBuf> {
     let folder = cache().join("run/integration").join(server.name()).join(&package.name);
     fs::create_dir_all(folder.join("fixtures"))?;
     Ok(folder)
 }
 
-/// A folder for a test's temporary files, which go with it. Its path is short: tests make Unix sockets there.
+/// Folder for a test's temporary files, removed with it. Its path is short, because tests make Unix sockets there.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -235,12 +235,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that stays does no harm.
+        // A folder that remains does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// An empty etcd on ports of its own, and its address.
+/// Starts an empty etcd on free ports; returns its address too.
 async fn start_etcd(folder: &Path) -> Result<(ProcessGroup, String)> {
     let data = folder.join("etcd");
     if data.exists() {
@@ -275,7 +275,7 @@ async fn start_etcd(folder: &Path) -> Result<(ProcessGroup, String)> {
     Ok((group, client))
 }
 
-/// The `PATH` with the folder of etcd first: some tests start one of their own.
+/// `PATH` with the folder of etcd first, because some tests start an etcd themselves.
 fn path_with_etcd() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let etcd = etcd_program().and_then(|program| Some(program.parent()?.to_owned()));

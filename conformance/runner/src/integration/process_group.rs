@@ -1,4 +1,4 @@
-//! A process with everything that it starts.
+//! Process group: a process with all its descendants.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 
 use crate::Result;
 
-/// A process and those it started, killed together when dropped.
+/// A process and its descendants, killed together when dropped.
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,
@@ -16,14 +16,14 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts a command in a group of its own.
+    /// Starts a command in a process group of its own.
     pub fn spawn(command: &mut Command) -> Result<Self> {
         let child = command.process_group(0).spawn()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(ProcessGroup { child, group })
     }
 
-    /// Exit status of the first process; none if it goes on after so long.
+    /// Exit status of the first process; `None` if it still runs after the limit.
     pub async fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         match tokio::time::timeout(limit, self.child.wait()).await {
             Ok(status) => Ok(Some(status?)),
@@ -35,7 +35,7 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.group {
-            // Nothing may be left of it; then there is nothing to do.
+            // The group may be empty already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -59,7 +59,7 @@ mod tests {
         assert!(Path::new(&process).exists());
         assert!(group.wait(Duration::from_millis(1)).await?.is_none());
         drop(group);
-        // Gone, or left to be taken note of by the first process of the system.
+        // Gone, or a zombie until the init process reaps it.
         let runs = || std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z "));
         kevel_test_support::until(async || !runs()).await;
         Ok(())

@@ -1,4 +1,4 @@
-//! Expectations, renewed: the reference is asked about tests that Kevel does not pass.
+//! Recording of expectations: tests that Kevel does not pass are run on the reference.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::package::PackageRun;
 use super::results::PackageResults;
 use crate::Result;
 
-/// Characters of a message that stands for a reason until a better one is written.
+/// Longest part of a message that serves as the reason until a better one is written, in characters.
 const REASON: usize = 160;
-/// Subtests of a test that are listed. More say that the test is of a feature that is missing.
+/// Limit on listed subtests of a test. More mean that the test covers a missing feature.
 const LISTED: usize = 60;
 
-/// Renews the expectations of tests that ran on Kevel. A test that Kevel passes needs no other evidence; of one that does
-/// not, a line that says so is believed, and the reference is asked if there is none.
+/// Renews the expectations of tests that ran on Kevel. A test that Kevel passes needs no other evidence; for another
+/// one, its line in the file is trusted, and the reference is asked if there is none.
 pub async fn record(
     kevel: &Arc<PackageRun>,
     reference: &Arc<PackageRun>,
@@ -58,7 +58,7 @@ pub async fn record(
     Ok(())
 }
 
-/// Expectations of a test and its subtests, from their ends on Kevel and on the reference.
+/// Expectations of a test and its subtests, from their results on Kevel and on the reference.
 fn expected(
     test: &str,
     ours: &TestOutcomes,
@@ -66,7 +66,7 @@ fn expected(
 ) -> BTreeMap<String, Expectation> {
     let of = |name: &str| {
         let outcome = ours.get(name)?;
-        // A subtest's is that of its test.
+        // A subtest has the reason of its test.
         let reason = || if name == test { reason(&outcome.lines) } else { String::new() };
         Some(match (outcome.status, on_reference(name)) {
             (TestStatus::Pass, _) => Expectation::Pass,
@@ -76,7 +76,7 @@ fn expected(
         })
     };
     let mut all: BTreeMap<_, _> = of(test).map(|it| (test.to_owned(), it)).into_iter().collect();
-    // Of a test that was ended, the same subtests do not fail next time.
+    // After a timeout, other subtests would fail next time.
     if ours.get(test).is_some_and(|outcome| outcome.status == TestStatus::Fail) {
         let leaves: Vec<&str> = failed_leaves(ours).map(|(name, _)| name).collect();
         let some_pass = ours.values().any(|outcome| outcome.status == TestStatus::Pass);
@@ -88,14 +88,14 @@ fn expected(
     all
 }
 
-/// The last message, without the place in the source.
+/// Last message, without its source location.
 fn reason(lines: &[String]) -> String {
     let line = lines.last().map_or("", String::as_str);
     let message = line.split_once(".go:").and_then(|(_, rest)| rest.split_once(": "));
     shortened(message.map_or(line, |(_, message)| message), REASON).trim().to_owned()
 }
 
-/// Reasons that are in the file stay while the verdict does.
+/// Keeps reasons in the file while the verdict stays.
 fn with_known_reasons(
     mut now: BTreeMap<String, Expectation>,
     package: &str,

@@ -1,4 +1,4 @@
-//! Results of a package's tests on one server, in a file beside what each test printed.
+//! Results of a package's tests on one server, in a file beside the output of each test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::output::{TestOutcome, TestOutcomes, TestStatus};
 use crate::Result;
 
-/// Results by test and subtest. Those of tests that are not run again stay.
+/// Results by test and subtest. Results of tests that are not run again stay.
 #[derive(Debug, Default)]
 pub struct PackageResults {
     file: PathBuf,
@@ -16,7 +16,7 @@ pub struct PackageResults {
 }
 
 impl PackageResults {
-    /// Reads `results.json` of a folder; empty if there are none.
+    /// Reads `results.json` of a folder; empty if it is missing.
     pub fn open(folder: &Path) -> Result<Self> {
         let file = folder.join("results.json");
         let outcomes = match fs::read(&file) {
@@ -26,14 +26,14 @@ impl PackageResults {
         Ok(PackageResults { file, outcomes })
     }
 
-    /// A test and its subtests.
+    /// Results of a test and its subtests.
     pub fn of_test(&self, test: &str) -> TestOutcomes {
         let own = |name: &str| belongs(name, test);
         let found = self.outcomes.iter().filter(|(name, _)| own(name));
         found.map(|(name, outcome)| (name.clone(), outcome.clone())).collect()
     }
 
-    /// Notes how a test ended, instead of what was known of it and of its subtests.
+    /// Replaces the results of a test and its subtests.
     pub fn set(&mut self, test: &str, outcomes: TestOutcomes) -> Result<()> {
         self.outcomes.retain(|name, _| !belongs(name, test));
         self.outcomes.extend(outcomes);
@@ -43,7 +43,7 @@ impl PackageResults {
     }
 }
 
-/// Tells that a name is a test's or a subtest's of it.
+/// Whether a name is that of a test or of one of its subtests.
 pub fn belongs(name: &str, test: &str) -> bool {
     name.strip_prefix(test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

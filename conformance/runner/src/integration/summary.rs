@@ -1,4 +1,4 @@
-//! Counts of a run, and what did not end as expected.
+//! Counts of a run, and unexpected results.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::results::PackageResults;
 /// Verdicts in the order of the columns.
 const VERDICTS: [&str; 5] = ["pass", "differs", "neither", "in-process", "unstable"];
 
-/// A row for each package, and every surprise.
+/// A row for each package, and all unexpected results.
 #[derive(Debug, Default)]
 pub struct RunSummary {
     rows: Vec<PackageCounts>,
@@ -19,7 +19,7 @@ pub struct RunSummary {
 struct PackageCounts {
     package: String,
     tests: usize,
-    /// By verdict, of tests that ended as expected.
+    /// Number of tests that ended as expected, by verdict.
     expected: [usize; VERDICTS.len()],
     unexpected: usize,
     seconds: f64,
@@ -59,7 +59,7 @@ impl RunSummary {
         self.rows.push(row);
     }
 
-    /// Tells that everything ended as expected.
+    /// Whether everything ended as expected.
     pub fn is_well(&self) -> bool {
         self.surprises.is_empty()
     }

@@ -1,9 +1,9 @@
-//! A pretend kubelet: registers nodes, renews their leases, and walks the pods bound to them through
-//! their phases by status alone, so that controllers and the scheduler have work.
+//! Simulated kubelet: registers nodes, renews their leases, and moves the pods bound to them through their phases by
+//! status updates alone, so that controllers and the scheduler have work.
 //!
-//! A pod starts at once. Its containers end by what their command says: `exit N` ends with N, one
-//! that mentions `sleep` or the like runs on, as does one without a command outside of a Job; any
-//! other ends well. Where `restartPolicy` is Always they all run until the pod is deleted.
+//! A pod starts at once. Its containers end by their command: `exit N` ends with N, a command with `sleep` or the like
+//! runs on, as does a container without a command outside of a Job; any other succeeds. With `restartPolicy: Always`
+//! all run until the pod is deleted.
 
 mod pod;
 
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::client::{Client, Request};
 
-/// How many nodes are pretended unless it is said.
+/// Default number of simulated nodes.
 pub const NODES: usize = 3;
-/// How often a real kubelet renews its lease.
+/// Lease renewal interval of a real kubelet.
 const RENEW: Duration = Duration::from_secs(10);
-/// How often a node's status is said again though nothing has changed.
+/// Heartbeats between repetitions of an unchanged node status.
 const HEARTBEATS_PER_STATUS: u64 = 6;
 
-/// Plays `count` nodes until the process ends.
+/// Simulates `count` nodes until the process ends.
 pub async fn run(client: Client, count: usize) -> Result<()> {
     let client = Arc::new(client);
     for index in 0..count {
@@ -126,7 +126,7 @@ async fn renew(client: &Client, index: usize) -> Result<()> {
 }
 
 async fn follow_pods(client: &Arc<Client>) -> Result<()> {
-    // The state of all pods comes first, as events, then what happens.
+    // The watch begins with the current state of all pods.
     let path = "/api/v1/pods?watch=1&sendInitialEvents=true&allowWatchBookmarks=true\
                 &resourceVersionMatch=NotOlderThan&fieldSelector=spec.nodeName!=";
     let mut events = client.watch(Request::get(path)).await?;
@@ -146,7 +146,7 @@ async fn follow_pods(client: &Arc<Client>) -> Result<()> {
     Ok(())
 }
 
-/// Takes a pod one step further; the event that this makes leads to the next.
+/// Moves a pod one step further; the resulting event leads to the next step.
 async fn step(client: &Client, pod: &Value) -> Result<()> {
     let metadata = &pod["metadata"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -167,7 +167,7 @@ async fn step(client: &Client, pod: &Value) -> Result<()> {
                 patch_status(client, &path, metadata, pod::ended(pod, 0, None)).await?;
             }
             let last = Request::delete(path).with_body("application/json", last.to_string());
-            // Somebody else may have been faster.
+            // Another client may have deleted the pod first.
             client.send(last).await?;
             return Ok(());
         }
@@ -190,7 +190,7 @@ async fn patch_status(client: &Client, path: &str, metadata: &Value, status: Val
     let request = Request::patch(format!("{path}/status"), "strategic-merge-patch+json", &patch);
     let answer = client.send(request).await?;
     match answer.code {
-        // Gone, or another of the same name.
+        // The pod is gone, or is another of the same name.
         200 | 404 | 409 => Ok(()),
         code => {
             Err(format!("{path}/status: {code} {}", String::from_utf8_lossy(&answer.body)).into())
@@ -198,7 +198,7 @@ async fn patch_status(client: &Client, path: &str, metadata: &Value, status: Val
     }
 }
 
-/// Nobody listens there, so that whoever wants a kubelet is refused at once.
+/// Address without a listener, so that connections to the kubelet are refused at once.
 fn node_address(index: usize) -> String {
     format!("127.0.0.{}", index % 250 + 2)
 }

@@ -1,4 +1,4 @@
-//! What a pod's status says as its containers start and end.
+//! Pod status as containers start and end.
 
 use kevel_api::time::Time;
 use kevel_clock::Clock;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::node_address;
 
-/// Commands with one of these run on.
+/// Parts of commands that run on.
 const RUN_ON: [&str; 6] = ["sleep", "pause", "netexec", "serve", "while", "tail -f"];
 
-/// What the containers' commands end with; none if one of them runs on.
+/// Exit code of the containers' commands; `None` if one of them runs on.
 pub(super) fn exit_code(pod: &Value) -> Option<u64> {
     if pod["spec"]["restartPolicy"] == "Always" {
         return None;
@@ -35,14 +35,14 @@ fn container_exit_code(container: &Value, of_job: bool) -> Option<u64> {
     Some(code.and_then(|code| code.parse().ok()).unwrap_or(0))
 }
 
-/// Whether a pod's images can be had: tests name some on purpose that cannot.
+/// Whether a pod's images exist: tests name missing ones on purpose.
 pub(super) fn has_images(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let mut images = containers.filter_map(|container| container["image"].as_str());
     !images.any(|image| image.ends_with(":404") || image.contains("invalid"))
 }
 
-/// The status of a pod whose containers have started.
+/// Status of a pod whose containers have started.
 pub(super) fn started(pod: &Value) -> Value {
     let now = Time::now(&Clock::system()).to_string();
     let gates = pod["spec"]["readinessGates"].as_array().is_some_and(|gates| !gates.is_empty());
@@ -76,7 +76,7 @@ pub(super) fn started(pod: &Value) -> Value {
     })
 }
 
-/// The status of a pod whose containers have ended, with its phase if that changes.
+/// Status of a pod whose containers have ended, with its phase if that changes.
 pub(super) fn ended(pod: &Value, code: u64, phase: Option<&str>) -> Value {
     let now = Time::now(&Clock::system()).to_string();
     let reason = if code == 0 { "Completed" } else { "Error" };
@@ -104,7 +104,7 @@ fn container_status(container: &Value, state: &Value, ready: bool) -> Value {
     })
 }
 
-/// An address that hardly any other pod has: made of the uid.
+/// Pod address derived from the UID, so that collisions are rare.
 fn pod_address(uid: &str) -> String {
     let part = |range: std::ops::Range<usize>| {
         uid.get(range).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(1)

@@ -1,4 +1,4 @@
-//! What of an answer counts: its code, why, and which objects were served.
+//! Relevant parts of an answer: its code, reason, and the served objects.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,12 +8,11 @@ use serde_json::Value;
 use super::wire::Response;
 use crate::mask::mask_text;
 
-/// An answer, on a line.
+/// An answer in one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer(pub String);
 
-/// Namespaces of objects that count, and names of those that are in none: the others are the
-/// server's own.
+/// Namespaces of relevant objects, and names of relevant cluster-scoped ones: others are the server's own.
 const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 const NAMES: [&str; 8] = ["a", "b", "foo", "bar", "new", "evil", "n1", "n2"];
 
@@ -24,28 +23,28 @@ impl Answer {
         let said = match (code, json) {
             (200..300, true) => served(body),
             (200..300, false) => "text".to_owned(),
-            // Whom they are about differs.
+            // These messages name the user, which differs.
             (401 | 403, _) => String::new(),
             (_, true) => why(body),
             (_, false) => String::from_utf8_lossy(body).lines().next().unwrap_or("").to_owned(),
         };
-        // In dry runs the reference leaves the prefix of keys out.
+        // In dry runs the reference omits the prefix of keys.
         let said = said.replace("Key: /registry/", "Key: /");
         Answer(mask_text(format!("{code} {said}").trim_end()))
     }
 
-    /// Adds what is there after a write.
+    /// Adds the state after a write.
     pub fn then(self, there: &str) -> Self {
         Answer(format!("{} then {there}", self.0))
     }
 
-    /// What it serves, if it serves anything at all.
+    /// Served objects, if the request succeeded.
     fn objects(&self) -> Option<BTreeSet<&str>> {
         let (code, said) = self.0.split_once(' ').unwrap_or((&self.0, ""));
         code.starts_with('2').then(|| said.split_whitespace().collect())
     }
 
-    /// Whether it serves what another one does not. One that fails has not refused.
+    /// Whether it serves objects that the reference does not. A server error of the reference is no refusal.
     pub fn lets_in(&self, reference: &Answer) -> bool {
         match (self.objects(), reference.objects()) {
             (None, _) => false,
@@ -61,7 +60,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// The objects of an answer: one, those of a list, or those of the events of a watch.
+/// Names of the objects in an answer: a single object, a list, or the events of a watch.
 fn served(body: &[u8]) -> String {
     let documents: Vec<Value> =
         serde_json::Deserializer::from_slice(body).into_iter().filter_map(Result::ok).collect();
@@ -82,11 +81,11 @@ fn served(body: &[u8]) -> String {
     names.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// Namespace and name of an object that counts.
+/// Namespace and name of a relevant object.
 fn name(object: &Value) -> Option<String> {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
-    // What a server makes up begins with what it was told.
+    // A generated name begins with its generateName.
     let name = if name.starts_with("evil-") { "evil-*" } else { name };
     let counts = match namespace {
         "" => NAMES.contains(&name) || name == "evil-*",
@@ -102,7 +101,7 @@ fn why(body: &[u8]) -> String {
     let Ok(status) = serde_json::from_slice::<Value>(body) else { return "no JSON".to_owned() };
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     let message = text("message").replace('\n', "\\n");
-    // A server may make names up in it.
+    // The message may have generated names.
     let message = match message.find("evil-") {
         Some(at) => message[..at + 5].to_owned(),
         None => message,

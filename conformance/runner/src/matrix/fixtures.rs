@@ -1,4 +1,4 @@
-//! What there is to be asked for: in `a` and `b`, and beside them.
+//! Objects that requests ask for: in `a` and `b`, and cluster-scoped ones.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::client::{Client, Request};
 
-/// How long a new kind may take until it is served.
+/// Time limit for a new custom resource to be served.
 const SERVED_LIMIT: Duration = Duration::from_secs(30);
 
-/// Makes everything, and waits until it is served.
+/// Creates all objects, and waits until they are served.
 pub async fn make(client: &Client) -> Result<()> {
     for (path, object) in objects() {
         if path.starts_with("/apis/x.io/") {
@@ -92,7 +92,7 @@ fn definition(plural: &str, kind: &str, scope: &str) -> Value {
     })
 }
 
-/// Nobody answers for it: who gets through to it is told so.
+/// APIService without a server: authorized requests get that error.
 fn api_service() -> Value {
     json!({
         "metadata": {"name": "v1.far.io"},
@@ -122,7 +122,7 @@ fn deployment(name: &str) -> Value {
     })
 }
 
-/// A pod on a node that reads a secret.
+/// Pod on a node that reads a secret.
 fn pod(name: &str, node: &str, secret: &str) -> Value {
     json!({
         "metadata": {"name": name},

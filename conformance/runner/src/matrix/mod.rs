@@ -1,5 +1,5 @@
-//! Who gets in: every form of request by users with every kind of rights, to both servers, or to Kevel
-//! and the recorded answers of the reference. What one forbids the other never serves.
+//! Authorization matrix: every form of request by users with every kind of rights, to both servers, or to Kevel and
+//! compared with recorded answers of the reference. Kevel must never serve what the reference forbids.
 
 mod answer;
 mod cases;
@@ -26,24 +26,24 @@ use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::store::Store;
 
-/// How many requests are under way at a time.
+/// Number of concurrent requests.
 const AT_A_TIME: usize = 8;
-/// How many differences are shown.
+/// Limit on printed differences.
 const SHOWN: usize = 100;
 
-/// Who answers.
+/// Servers to ask, and the use of their answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Both servers, started for the purpose.
+    /// Asks both servers, started for the purpose.
     Both,
-    /// The reference, to be written down.
+    /// Asks the reference and records its answers.
     Record,
-    /// Kevel, against what was written down.
+    /// Asks Kevel and compares with the recorded answers.
     Recorded,
 }
 
-/// Asks everything, and prints where answers differ. Whether Kevel serves nothing that the reference
-/// refuses, and differs only where that is expected.
+/// Sends all cases, and prints where answers differ. Returns whether Kevel serves nothing that the reference refuses,
+/// and differs only as expected.
 pub async fn run(mode: Mode, store: Store) -> Result<bool> {
     let cases = Arc::new(cases::all());
     let reference = match mode {
@@ -93,7 +93,7 @@ fn compare(cases: &[Case], reference: &[Answers], kevel: &[Answers]) -> Result<b
     Ok(failed == 0)
 }
 
-/// Asks a server of its own everything.
+/// Sends all cases to a fresh server.
 async fn answers(server: Server, store: Store, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>> {
     let folder = cache().join("run").join(format!("matrix-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
@@ -101,7 +101,7 @@ async fn answers(server: Server, store: Store, cases: &Arc<Vec<Case>>) -> Result
     fs::write(&tokens, users::tokens())?;
     plane.flags = vec![
         format!("--token-auth-file={}", tokens.display()),
-        // Besides RBAC.
+        // In addition to RBAC.
         "--authorization-mode=Node".to_owned(),
     ];
     plane.start_fresh(server, store).await?;
@@ -168,11 +168,11 @@ async fn ask_one(wire: &Wire, kept: &mut Kept, case: &Case, user: &str) -> Answe
     }
 }
 
-/// The collections that real writes are about.
+/// Collections that real writes change.
 const WRITTEN: [&str; 2] =
     ["/api/v1/namespaces/a/configmaps", "/apis/coordination.k8s.io/v1/namespaces/a/leases"];
 
-/// What is there beside what should be, or missing of it; then all is as it was.
+/// Restores the collections; returns the additional and the missing objects.
 async fn restore(client: &Client) -> Result<String> {
     let should = BTreeSet::from(["foo".to_owned(), "bar".to_owned()]);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Answers in a file: a line a case, its answers, and who got each.
+//! Recorded answers: a line per case, with its answers and the users that got each.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::answer::Answer;
 use super::cases::Case;
 use crate::Result;
 
-/// Everybody whom no other answer names.
+/// Stands for all users that no other answer names.
 const OTHERS: &str = "*";
 
-/// The answers to a case, in the order of its users.
+/// Answers to a case, in the order of its users.
 pub type Answers = Vec<Answer>;
 
-/// Writes a file.
+/// Writes a recording.
 pub fn write(cases: &[Case], answers: &[Answers]) -> String {
     let mut text = String::new();
     for (case, answers) in cases.iter().zip(answers) {
@@ -32,7 +32,7 @@ pub fn write(cases: &[Case], answers: &[Answers]) -> String {
     text
 }
 
-/// Reads a file that was written for these cases.
+/// Reads a recording of these cases.
 pub fn read(cases: &[Case], text: &str) -> Result<Vec<Answers>> {
     let lines: Vec<&str> = text.lines().collect();
     let changed = || "the cases have changed since: conformance matrix --record";

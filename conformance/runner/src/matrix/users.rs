@@ -1,4 +1,4 @@
-//! Who asks: users of a token file, and the rights that RBAC gives them.
+//! Users of a token file, and the rights that RBAC gives them.
 
 use std::time::{Duration, Instant};
 
@@ -8,23 +8,23 @@ use super::wire::Wire;
 use crate::Result;
 use crate::client::{Client, Request};
 
-/// How long rights may take until they are in effect.
+/// Time limit for rights to take effect.
 const EFFECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Somebody with rights. The name is the token, too.
+/// A user with rights. The name is also the token.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
     pub name: &'static str,
-    /// What the server calls them, where it is not the name.
+    /// User name on the server.
     known_as: &'static str,
     groups: &'static str,
     rights: &'static [Right],
 }
 
-/// Verbs on resources, of these names only where there are any.
+/// Verbs on resources, restricted to these names if there are any.
 #[derive(Clone, Copy, Debug)]
 struct Right {
-    /// Empty is everywhere.
+    /// Namespace; empty for all.
     namespace: &'static str,
     verbs: &'static [&'static str],
     groups: &'static [&'static str],
@@ -38,7 +38,7 @@ const PARTS: &[&str] =
     &["deployments/scale", "deployments/status", "things/status", "things/scale"];
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// The token of nobody: no header is sent.
+/// User without a token: no header is sent.
 pub const ANONYMOUS: &str = "anonymous";
 
 const fn user(name: &'static str, rights: &'static [Right]) -> User {
@@ -50,7 +50,7 @@ const fn in_a(verbs: &'static [&'static str], names: &'static [&'static str]) ->
     Right { namespace: "a", verbs, groups: GROUPS, resources: OBJECTS, names }
 }
 
-/// The right to be somebody.
+/// Right to impersonate.
 const fn be(
     groups: &'static [&'static str],
     resources: &'static [&'static str],
@@ -106,7 +106,7 @@ pub const USERS: [User; 23] = [
     ),
 ];
 
-/// The file of `--token-auth-file`.
+/// Content of `--token-auth-file`.
 pub fn tokens() -> String {
     let known = USERS.iter().filter(|user| user.name != ANONYMOUS);
     let line = |user: &User| {
@@ -116,7 +116,7 @@ pub fn tokens() -> String {
     known.map(line).collect()
 }
 
-/// Gives everybody their rights, and waits until they have them.
+/// Grants all rights, and waits until they take effect.
 pub async fn grant(client: &Client, wire: &Wire) -> Result<()> {
     for user in USERS {
         for (index, right) in user.rights.iter().enumerate() {
@@ -137,7 +137,7 @@ pub async fn grant(client: &Client, wire: &Wire) -> Result<()> {
             until_allowed(wire, user.name, &right.review(), limit).await?;
         }
     }
-    // What a node may read follows from the pods on it.
+    // Rights of a node depend on its pods.
     let secret = json!({"verb": "get", "resource": "secrets", "namespace": "a", "name": "foo"});
     until_allowed(wire, "node", &secret, limit).await
 }
@@ -158,7 +158,7 @@ async fn until_allowed(wire: &Wire, who: &str, about: &Value, limit: Instant) ->
 }
 
 impl Right {
-    /// The role and its binding, each with the plural that it is one of.
+    /// Role and binding, each with its plural.
     fn objects(&self, name: &str, user: &str) -> [(&'static str, Value); 2] {
         let kind = if self.namespace.is_empty() { "ClusterRole" } else { "Role" };
         let group = "rbac.authorization.k8s.io";
@@ -176,7 +176,7 @@ impl Right {
         [("roles", role), ("rolebindings", binding)]
     }
 
-    /// One thing that it allows, as a review asks about it.
+    /// An access that it allows, for a SelfSubjectAccessReview.
     fn review(&self) -> Value {
         let known = |text: &'static str| if text == "*" { "get" } else { text };
         let (resource, part) = self.resources[0].split_once('/').unwrap_or((self.resources[0], ""));

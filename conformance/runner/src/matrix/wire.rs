@@ -1,4 +1,4 @@
-//! Requests as they are written: HTTP/1.1, so that paths and headers arrive byte for byte.
+//! HTTP/1.1 client that sends paths and headers byte for byte.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use super::cases::Case;
 use super::users::ANONYMOUS;
 use crate::Result;
 
-/// How long an answer may take. Watches end by themselves before.
+/// Time limit of an answer. Watches end earlier by themselves.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Stands in the event that ends the initial state of a watch: what follows is not waited for.
+/// Annotation of the event that ends the initial state of a watch, after which the client stops reading.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// Connections to a server, without a certificate of the client's.
+/// Connections to a server, without a client certificate.
 #[derive(Clone, Debug)]
 pub struct Wire {
     tls: Arc<ClientConfig>,
     port: u16,
 }
 
-/// A connection that is used again, while it can be.
+/// Connection that is reused as long as possible.
 pub type Kept = Option<SendRequest<Full<Bytes>>>;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Response {
     pub code: u16,
@@ -45,7 +45,7 @@ pub struct Response {
 }
 
 impl Wire {
-    /// Connections to the server whose certificate the authority in a folder has signed.
+    /// Makes a client of the server whose CA is in a folder.
     pub fn new(credentials: &Path, port: u16) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(credentials.join("ca.crt"))? {
@@ -59,7 +59,7 @@ impl Wire {
         Ok(Wire { tls: Arc::new(tls), port })
     }
 
-    /// Sends a case as somebody.
+    /// Sends a case as a user.
     pub async fn ask(&self, kept: &mut Kept, case: &Case, who: &str) -> Result<Response> {
         let mut request = http::Request::builder()
             .method(case.method)
@@ -83,7 +83,7 @@ impl Wire {
         answer.map_err(|_| "no answer in time")?
     }
 
-    /// Whether a review says that something is allowed.
+    /// Whether a SelfSubjectAccessReview allows an access.
     pub async fn allows(&self, who: &str, review: &Value) -> Result<bool> {
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
         let case = Case::new("POST", path).body("application/json", review.to_string());
@@ -111,7 +111,7 @@ impl Wire {
         let name = ServerName::try_from("127.0.0.1")?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // How it ends shows in the requests that are on it.
+        // Errors of the connection show in its requests.
         tokio::spawn(async move {
             let _ = connection.await;
         });
@@ -119,7 +119,7 @@ impl Wire {
     }
 }
 
-/// A body, and whether that is all of it: of a watch only the initial state is read.
+/// Body, and whether it is complete: of a watch only the initial state is read.
 async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool)> {
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {

@@ -1,7 +1,7 @@
-//! Writes made up at random, sent to both servers, or to Kevel and held against what the reference answered.
+//! Random writes, sent to both servers, or to Kevel and compared with recorded answers of the reference.
 //!
-//! Nobody chose these requests, so nobody made sure that they are answered well: what differs here stands for
-//! more of its kind. A seed has its requests for ever (`source`), so that their answers can be recorded.
+//! The requests are not selected by hand, so that a difference found here stands for more of its kind. A seed always
+//! gives the same requests (`source`), so that their answers can be recorded.
 
 mod mutate;
 mod source;
@@ -21,27 +21,27 @@ use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
 use crate::store::Store;
 
-/// The seed of the recorded answers.
+/// Seed of the recorded answers.
 pub const SEED: u64 = 1;
-/// How many answers are recorded.
+/// Number of recorded answers.
 pub const COUNT: usize = 600;
-/// In the place of an answer that the reference gives in more than one way.
+/// Placeholder of an answer that varies on the reference.
 const UNSTABLE: &str = "~";
-/// How many differences are shown, and how much of each.
+/// Limits on printed differences, and on lines of each.
 const SHOWN: (usize, usize) = (40, 4);
 
-/// Who answers.
+/// Servers to ask, and the use of their answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Both servers, started for the purpose.
+    /// Asks both servers, started for the purpose.
     Both,
-    /// The reference, to be written down.
+    /// Asks the reference and records its answers.
     Record,
-    /// Kevel, against what was written down. Fails on a difference that is not expected.
+    /// Asks Kevel and compares with the recorded answers. Fails on an unexpected difference.
     Recorded,
 }
 
-/// Sends so many writes of a seed to fresh servers and prints where the answers differ.
+/// Sends the writes of a seed to fresh servers and prints where the answers differ.
 pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bool> {
     let bases = writes::bases()?;
     let (before, steps) = (writes::preparation(&bases), writes::writes(&bases, seed, count));
@@ -52,7 +52,7 @@ pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bo
             Ok(compare(&steps, &reference, &kevel))
         }
         Mode::Record => {
-            // Twice: what the reference says of two keys of one map comes in any order.
+            // Sent twice, because the reference reports errors about several keys of one map in any order.
             let twice: Vec<Step> = steps.iter().chain(&steps).cloned().collect();
             let answers = answers(Server::Reference, store, &before, &twice).await?;
             let (first, second) = answers.split_at(steps.len());
@@ -70,7 +70,7 @@ pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bo
     }
 }
 
-/// Asks a server of its own everything.
+/// Sends all requests to a fresh server.
 async fn answers(
     server: Server,
     store: Store,
@@ -92,7 +92,7 @@ async fn answers(
     answers.map(|answers| answers.into_iter().map(masked).collect())
 }
 
-/// Masks what depends on how a server was built and who asks it, besides what changes from run to run.
+/// Masks values that depend on the server's build and its client, besides those that change between runs.
 fn masked(answer: Value) -> Value {
     let text = answer.to_string();
     let text = PLACES
@@ -127,7 +127,7 @@ fn compare(steps: &[Step], reference: &[Value], kevel: &[Value]) -> bool {
     failed == 0
 }
 
-/// Holds Kevel against the recorded answers, and what differs against what is expected to.
+/// Compares Kevel with the recorded answers, and the differences with the expected ones.
 async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Result<bool> {
     let text = fs::read_to_string(folder().join("recorded.txt"))?;
     let (head, lines) = text.split_once('\n').ok_or("nothing is recorded")?;
@@ -166,7 +166,7 @@ async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Resu
     Ok(failed == 0)
 }
 
-/// An answer in a line: the request, the code, a number for all of it, and the beginning of what was said.
+/// An answer in a line: the request, the code, a digest, and the beginning of the message.
 fn line(step: &Step, answer: &Value) -> String {
     let said = answer["body"]["message"].as_str().unwrap_or_default();
     let said: String =
@@ -175,7 +175,7 @@ fn line(step: &Step, answer: &Value) -> String {
         .replace(" \n", "\n")
 }
 
-/// FNV-1a: the same on every machine, and nobody here has an interest in collisions.
+/// FNV-1a: the same on every machine; collisions are no concern here.
 fn digest(text: &str) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, mix)

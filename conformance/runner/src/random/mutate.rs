@@ -1,11 +1,11 @@
-//! Changes of objects, by their types: fields that are set, set wrongly, taken away or made up.
+//! Random changes of objects, by their types: fields that are set, set wrongly, removed or invented.
 
 use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
 use serde_json::{Map, Value, json};
 
 use super::source::Source;
 
-/// Texts for fields of any meaning: good names, bad ones, and what some field takes.
+/// Texts for fields of any meaning: valid names, invalid ones, and values of some fields.
 const TEXTS: [&str; 14] = [
     "",
     "a",
@@ -28,10 +28,10 @@ const TIMES: [&str; 4] = ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z",
 const DURATIONS: [&str; 4] = ["1m", "-5s", "0s", "1 hour"];
 const BASE64: [&str; 3] = ["AAEC", "", "!"];
 
-/// How deep what is made up goes.
+/// Limit on the depth of invented values.
 const DEPTH: usize = 3;
 
-/// What changes in one place.
+/// Changes one place of an object.
 pub fn mutate(object: &mut Value, schema: Schema<'_>, source: &mut Source) {
     match (schema.ty(), object) {
         (Type::Struct(_), Value::Object(fields)) => mutate_struct(fields, schema, source),
@@ -58,7 +58,7 @@ pub fn mutate(object: &mut Value, schema: Schema<'_>, source: &mut Source) {
 
 fn mutate_struct(fields: &mut Map<String, Value>, schema: Schema<'_>, source: &mut Source) {
     let Some(structure) = schema.as_struct() else { return };
-    // A name that is made up is another on every server, and an object of another kind is soon refused.
+    // Generated names differ between servers, and an object of another kind is refused early.
     let kept = |field: &Field<'_>| {
         field.name() != "generateName" && !field.flags().has(FieldFlags::TYPE_META)
     };
@@ -67,7 +67,7 @@ fn mutate_struct(fields: &mut Map<String, Value>, schema: Schema<'_>, source: &m
         known.iter().copied().filter(|field| fields.contains_key(field.name())).collect();
     let inside = |field: &&Field<'_>| !matches!(field.schema().ty(), Type::Scalar(_));
     let inner: Vec<&Field<'_>> = there.iter().filter(inside).collect();
-    // Most of what matters is further in.
+    // Most relevant fields are further inside.
     if let Some(field) = source.one(&inner).filter(|_| !inner.is_empty()).copied()
         && source.percent(70)
         && let Some(value) = fields.get_mut(field.name())
@@ -95,14 +95,14 @@ fn mutate_struct(fields: &mut Map<String, Value>, schema: Schema<'_>, source: &m
     }
 }
 
-/// A value of any type, that of the field at best by chance.
+/// Value of a random type, which is rarely that of the field.
 fn wrong(source: &mut Source) -> Value {
     let values =
         [json!(null), json!(true), json!(-3), json!(1.5), json!("x"), json!([1]), json!({"a": 1})];
     source.one(&values).cloned().unwrap_or_default()
 }
 
-/// A value of a type, mostly.
+/// Value of a type, usually.
 fn made(schema: Schema<'_>, field: Option<Field<'_>>, depth: usize, source: &mut Source) -> Value {
     if source.percent(6) {
         return wrong(source);

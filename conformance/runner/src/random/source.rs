@@ -1,11 +1,11 @@
-//! Random numbers that are the same for the same seed, on every machine and for ever: recordings rest on it.
+//! Random numbers that are the same for the same seed on every machine forever, because recordings depend on them.
 
-/// SplitMix64.
+/// SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub struct Source(u64);
 
 impl Source {
-    /// The numbers of a seed.
+    /// Generator with a seed.
     pub fn new(seed: u64) -> Self {
         Source(seed)
     }
@@ -17,18 +17,18 @@ impl Source {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another; 0 where there is none.
+    /// Random number below a limit; 0 if the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let drawn = u128::from(self.next()) * limit as u128;
         (drawn >> 64) as usize
     }
 
-    /// Whether something happens that does so many times in a hundred.
+    /// True with a probability in percent.
     pub fn percent(&mut self, times: usize) -> bool {
         self.below(100) < times
     }
 
-    /// One of several.
+    /// Random element.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }

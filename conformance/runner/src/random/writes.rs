@@ -1,5 +1,4 @@
-//! Requests made up of a seed: one object after another, changed a little and written in one of the ways that
-//! there are.
+//! Random requests of a seed: objects with small changes, written in one of the possible ways.
 
 use std::fs;
 
@@ -13,17 +12,17 @@ use crate::Result;
 use crate::control_plane::tree;
 use crate::scenario::Step;
 
-/// An object that is there when the writes begin, and where it is.
+/// An object that exists before the writes, with its resource.
 pub struct Base {
     object: Value,
     resource: &'static Resource,
     schema: Schema<'static>,
 }
 
-/// Kinds whose objects others get in the way of: what they do to a server outlasts a dry run.
+/// Kinds that are left out: their effects on a server outlast a dry run.
 const LEFT_OUT: [&str; 3] = ["APIService", "CustomResourceDefinition", "Namespace"];
 
-/// How an object is written.
+/// Way of writing an object.
 #[derive(Clone, Copy)]
 enum Form {
     Create,
@@ -47,7 +46,7 @@ const FORMS: [Form; 10] = [
     Form::Status,
 ];
 
-/// The objects that writes are made of.
+/// Objects from which writes are made.
 pub fn bases() -> Result<Vec<Base>> {
     let text = fs::read(tree().join("conformance/objects.yaml"))?;
     let json = kevel_codec::yaml::to_json(&text).map_err(|error| error.to_string())?;
@@ -55,7 +54,7 @@ pub fn bases() -> Result<Vec<Base>> {
     Ok(objects.into_iter().filter_map(Base::new).collect())
 }
 
-/// The requests that make them.
+/// Requests that create them.
 pub fn preparation(bases: &[Base]) -> Vec<Step> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     let account = json!({"metadata": {"name": "default"}});
@@ -69,7 +68,7 @@ pub fn preparation(bases: &[Base]) -> Vec<Step> {
     first.into_iter().chain(objects).collect()
 }
 
-/// So many requests of a seed. None of them leaves a trace.
+/// Requests of a seed. All are dry runs.
 pub fn writes(bases: &[Base], seed: u64, count: usize) -> Vec<Step> {
     let mut source = Source::new(seed);
     let write = |_| {
@@ -149,7 +148,7 @@ fn step(method: &str, path: &str, media: &str, body: &Value) -> Step {
     Step::new(format!("{method} {path}"), json!({"type": media, "body": body.to_string()}))
 }
 
-/// The merge patch that makes one object of another.
+/// Merge patch between two objects.
 fn changes(from: &Value, to: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
     let gone =
@@ -162,7 +161,7 @@ fn changes(from: &Value, to: &Value) -> Value {
     gone.chain(changed).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// The operations of a JSON patch that do the same.
+/// JSON patch operations between two objects.
 fn replacements(from: &Value, to: &Value, at: &str, operations: &mut Vec<Value>) {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
         operations.push(json!({"op": "replace", "path": at, "value": to}));

@@ -1,4 +1,4 @@
-//! Names and namespaces in bodies: what is written must be what the path says.
+//! Cases of names and namespaces in bodies, which must equal those of the path.
 
 use super::{APPLY, Case, DRY, JSON, JSON_PATCH, MERGE, STRATEGIC, with};
 
@@ -14,7 +14,7 @@ const USERS: &[&str] = &[
 const OF_PARTS: &[&str] = &["admin", "update-foo", "patch-foo", "part-foo", "all-a"];
 const EVERYWHERE: &[&str] = &["admin", "create-patch-foo", "all-a", "wide-foo"];
 
-/// A collection, what its objects begin with, and the names of those that are written.
+/// Collection, first fields of its objects, and names of the written objects.
 const KINDS: [(&str, &str, &[&str]); 7] = [
     ("/api/v1/namespaces/a/configmaps", r#""apiVersion":"v1","kind":"ConfigMap""#, &["foo", "new"]),
     (
@@ -65,7 +65,7 @@ pub fn cases() -> Vec<Case> {
                 if *name == "new" {
                     let path = with(collection, DRY);
                     cases.push(Case::new("POST", path).body(JSON, object.clone()));
-                    // Of built-in kinds there is no such route.
+                    // Built-in kinds have no such route.
                     let path = with(&format!("{collection}/{name}"), DRY);
                     cases.push(Case::new("POST", path).body(JSON, object));
                 }
@@ -103,7 +103,7 @@ fn metadata(name: &str) -> Vec<String> {
     ]
 }
 
-/// What is sent to an object names that one.
+/// Bodies sent to an object's subresources name that object.
 fn answers() -> Vec<Case> {
     const USERS: &[&str] = &["admin", "none", "get-foo", "all-a", "all-b"];
     let pods = "/api/v1/namespaces/a/pods";
@@ -130,7 +130,7 @@ fn answers() -> Vec<Case> {
     cases
 }
 
-/// The same for real, of which what is there afterwards is part of the answer.
+/// Real writes, whose answers include the state afterwards.
 fn real() -> Vec<Case> {
     const USERS: &[&str] =
         &["create-foo", "create-patch-foo", "create-update-foo", "delete-foo", "all-a"];

@@ -1,4 +1,4 @@
-//! Who somebody is: credentials in every shape, and being somebody else.
+//! Cases of identity: credentials in every form, and impersonation.
 
 use super::{Case, WATCH, with};
 
@@ -56,17 +56,17 @@ fn impersonation() -> Vec<Case> {
         form.iter().fold(case, |case, (name, value)| case.header(name, value))
     };
     let mut cases: Vec<Case> = forms.iter().map(case).collect();
-    // Whom the reference lets an administrator be depends on whom they have been before.
+    // Impersonation of a node by an administrator is left out: the reference's answer depends on earlier requests.
     let node = Case::new("GET", FOO).by(&["none", "get-foo", "be-user", "be-account"]);
     cases.push(node.header(USER, "system:node:n1"));
-    // What may be done is what the other one may.
+    // The impersonated user's rights apply.
     for path in ["/api/v1/namespaces/a/secrets/bar", "/api/v1/namespaces/a/secrets"] {
         cases.push(Case::new("GET", path).by(IMPERSONATORS).header(USER, "get-foo"));
     }
     cases
 }
 
-/// Sent by nobody but those whom the headers name.
+/// Request without other credentials than those in its headers.
 fn own(path: &str) -> Case {
     Case { own_credentials: true, ..Case::new("GET", path).by(&["none"]) }
 }
@@ -107,7 +107,7 @@ fn credentials() -> Vec<Case> {
     cases.push(twice("Bearer get-foo", "Bearer none"));
     cases.push(twice("", "Bearer get-foo"));
     cases.push(twice("Bearer wrong", "Bearer get-foo"));
-    // Front proxies have certificates.
+    // Front proxies need a certificate.
     let remote = |case: Case| {
         case.header("X-Remote-User", "admin").header("X-Remote-Group", "system:masters")
     };
@@ -119,7 +119,7 @@ fn credentials() -> Vec<Case> {
 
 fn websocket_tokens() -> Vec<Case> {
     const PROTOCOL: &str = "Sec-WebSocket-Protocol";
-    // get-foo, a wrong one, one that is no text, none at all.
+    // The token get-foo, a wrong one, one that is no text, an empty one.
     const GOOD: &str = "base64url.bearer.authorization.k8s.io.Z2V0LWZvbw";
     const WRONG: &str = "base64url.bearer.authorization.k8s.io.d3Jvbmc";
     const PADDED: &str = "base64url.bearer.authorization.k8s.io.Z2V0LWZvbw==";
@@ -148,7 +148,7 @@ fn websocket_tokens() -> Vec<Case> {
         asked(FOO, both.as_bytes()).header("Authorization", "Bearer none"),
         asked(FOO, both.as_bytes()).header("Authorization", "Bearer wrong"),
     ];
-    // Not a WebSocket, so no token.
+    // Not a WebSocket, so that there is no token.
     cases.push(own(FOO).header(PROTOCOL, &both));
     let watch = with("/api/v1/namespaces/a/secrets", WATCH);
     cases.push(asked(&watch, format!("{WRONG},x").as_bytes()));

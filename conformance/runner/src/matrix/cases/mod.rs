@@ -1,5 +1,5 @@
-//! What is asked: every form of path, verb, selector, name in the body and identity that could mean
-//! something to one part of a server and something else to another.
+//! Cases: every form of path, verb, selector, name in the body and identity that parts of a server could understand
+//! differently.
 
 mod bodies;
 mod identity;
@@ -10,7 +10,7 @@ mod verbs;
 
 use std::collections::HashSet;
 
-/// A request, and who sends it.
+/// A request, and the users that send it.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub method: &'static str,
@@ -18,14 +18,14 @@ pub struct Case {
     /// Media type and text.
     pub body: Option<(&'static str, String)>,
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Whether the headers say all there is to say about who sends it.
+    /// Whether the headers have all credentials.
     pub own_credentials: bool,
-    /// Whether it changes something. The others are dry runs where they would.
+    /// Whether it changes state. Other writes are dry runs.
     pub real: bool,
     pub users: &'static [&'static str],
 }
 
-/// All cases, always in the same order. What two parts ask is asked once.
+/// All cases, always in the same order, without duplicates.
 pub fn all() -> Vec<Case> {
     let parts =
         [paths::cases, selectors::cases, bodies::cases, verbs::cases, identity::cases, node::cases];
@@ -60,7 +60,7 @@ impl Case {
         Case { users, ..self }
     }
 
-    /// What tells it from the others, on one line.
+    /// Unique title, in one line.
     pub fn title(&self) -> String {
         let mut title = format!("{} {}", self.method, self.path);
         if let Some((media, body)) = &self.body {
@@ -77,7 +77,7 @@ impl Case {
     }
 }
 
-/// A query with one more parameter.
+/// Adds a query parameter.
 fn with(path: &str, parameter: &str) -> String {
     match (parameter, path.contains('?')) {
         ("", _) => path.to_owned(),
@@ -86,7 +86,7 @@ fn with(path: &str, parameter: &str) -> String {
     }
 }
 
-/// What makes a watch end: its initial state, then a bookmark.
+/// Parameters of a watch that ends: the initial state, then a bookmark.
 const WATCH: &str = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
                      &allowWatchBookmarks=true&timeoutSeconds=2";
 const DRY: &str = "dryRun=All";

@@ -1,10 +1,10 @@
-//! A node, which may read what the pods on it need, and write what is its own.
+//! Cases of a node, which may read objects that its pods need, and write its own.
 
 use super::{Case, DRY, JSON, MERGE, WATCH, with};
 
 const USERS: &[&str] = &["node", "none", "admin"];
 
-/// What a node may list is what is on it.
+/// Selectors of lists: a node may list the pods that are bound to it.
 const SELECTORS: [&str; 9] = [
     "",
     "fieldSelector=spec.nodeName%3Dn1",

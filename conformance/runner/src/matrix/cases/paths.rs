@@ -1,4 +1,4 @@
-//! Forms of paths: with slashes, dots and escapes everywhere, in the old form, of the wrong scope.
+//! Cases of paths: with slashes, dots and escapes everywhere, in the old form, of the wrong scope.
 
 use super::{Case, DRY, WATCH, with};
 
@@ -16,7 +16,7 @@ const USERS: &[&str] = &[
     "node",
 ];
 
-/// Paths that mean something, by their steps, and those who may follow them, or nearly.
+/// Valid paths by their segments, and users that may access them, or nearly.
 const PLACES: [(&str, &[&str]); 5] = [
     (
         "api/v1/namespaces/a/secrets/foo",
@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
         cases.extend(forms(place).into_iter().map(get(users)));
     }
     cases.extend(OTHERS.map(str::to_owned).into_iter().map(get(USERS)));
-    // Who may do everything in a namespace may do nothing beyond it.
+    // Rights on everything in a namespace give none outside of it.
     for path in ["/api/v1/namespaces/a/namespaces/b", "/apis/x.io/v1/namespaces/a/wides/foo"] {
         cases.push(Case::new("DELETE", with(path, DRY)).by(USERS));
         let patch = r#"{"metadata":{"labels":{"x":"y"}}}"#;
@@ -44,7 +44,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// A path in all its forms.
+/// All forms of a path.
 fn forms(place: &str) -> Vec<String> {
     let steps: Vec<&str> = place.split('/').collect();
     let joined = |steps: &[String]| format!("/{}", steps.join("/"));
@@ -55,7 +55,7 @@ fn forms(place: &str) -> Vec<String> {
     };
     let mut forms = vec![format!("/{place}"), format!("/{place}/"), format!("/{place}//")];
     for at in 0..steps.len() {
-        // An empty step before each, a step of which a letter is escaped, a slash that is.
+        // An empty segment before each, a segment with an escaped letter, an escaped slash.
         forms.push(changed(at, &|step| format!("/{step}")));
         forms.push(changed(at, &|step| format!("%{:02x}{}", step.as_bytes()[0], &step[1..])));
         if at > 0 {
@@ -63,7 +63,7 @@ fn forms(place: &str) -> Vec<String> {
             forms.push(format!("/{}%2F{}", before.join("/"), after.join("/")));
         }
     }
-    // From the version on, steps that lead nowhere.
+    // After the version, segments without effect.
     let version = if place.starts_with("apis") { 3 } else { 2 };
     for at in version..steps.len() {
         forms.push(changed(at, &|step| format!("./{step}")));

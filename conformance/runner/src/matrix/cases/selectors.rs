@@ -1,4 +1,4 @@
-//! Selectors: what is selected and what is authorized must be the same objects.
+//! Cases of selectors: the selected and the authorized objects must be the same.
 
 use super::{Case, DRY, WATCH, with};
 
@@ -43,7 +43,7 @@ const SELECTORS: [&str; 34] = [
     "fieldSelector=metadata.name",
 ];
 
-/// What makes a list a watch.
+/// Query parameters that make a list a watch, or not.
 const FLAGS: [&str; 9] = [
     "watch",
     "watch=",
@@ -73,7 +73,7 @@ pub fn cases() -> Vec<Case> {
         }
         cases.push(Case::new("DELETE", with(&with(secrets, selector), DRY)).by(DELETERS));
     }
-    // Whether a watch lasts is not all that its form decides.
+    // The old watch path, and each form of the `watch` parameter.
     let old = "/api/v1/watch/namespaces/a/secrets?sendInitialEvents=true&timeoutSeconds=1";
     cases.push(Case::new("GET", old).by(WATCHERS));
     for flag in FLAGS {
@@ -81,7 +81,7 @@ pub fn cases() -> Vec<Case> {
         let path = with(&with(secrets, named), &format!("{flag}&timeoutSeconds=1"));
         cases.push(Case::new("GET", path).by(&["admin", "list-foo", "watch-foo"]));
     }
-    // An object is one, whatever is selected besides.
+    // A request for an object is one, whatever selectors it has.
     for selector in ["fieldSelector=metadata.name%3Dbar", "watch=1", "labelSelector=x"] {
         let path = with("/api/v1/namespaces/a/secrets/foo", selector);
         cases.push(Case::new("GET", path).by(LISTERS));

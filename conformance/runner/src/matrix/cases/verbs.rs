@@ -1,4 +1,4 @@
-//! Methods on every kind of place.
+//! Cases of methods on every kind of path.
 
 use super::{APPLY, Case, DRY, JSON, JSON_PATCH, MERGE, STRATEGIC, with};
 
@@ -37,7 +37,7 @@ const PLACES: [&str; 16] = [
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for place in PLACES {
-        // Watches begin with what is there, and end.
+        // Watches begin with the current state, and end.
         let place = match place.contains("watch") {
             true => with(place, super::WATCH),
             false => place.to_owned(),
@@ -61,7 +61,7 @@ pub fn cases() -> Vec<Case> {
     cases.into_iter().map(|case| case.by(USERS)).collect()
 }
 
-/// An object of the kind and the name that a path speaks of.
+/// Object of the kind and name in a path.
 fn object(place: &str) -> String {
     let kind = match place {
         place if place.contains("/scale") => r#""apiVersion":"autoscaling/v1","kind":"Scale""#,
