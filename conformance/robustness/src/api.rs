@@ -1,4 +1,4 @@
-//! A client of the API: a connection, requests as the suite makes them, and answers as it records them.
+//! API client of the suite: connections, requests, and recorded answers.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use serde_json::{Value, json};
 use crate::history::{At, Outcome, Request, Version};
 use crate::traffic::is_selected;
 
-/// The namespace in which everything happens.
+/// Namespace of all objects of a run.
 pub const NAMESPACE: &str = "robust";
-/// Its objects.
+/// Path of its ConfigMaps.
 pub const MAPS: &str = "/api/v1/namespaces/robust/configmaps";
-/// An answer that takes longer is none. Longer than the server is ever stopped for.
+/// Time limit of an answer: longer than the server is ever stopped for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The object that the server itself keeps in every namespace, which nobody here writes.
+/// ConfigMap that the server itself keeps in every namespace, and that the suite does not write.
 pub const NOT_OURS: &str = "kube-root-ca.crt";
-/// A list has no more pages than this.
+/// Limit on the pages of a list.
 const MAX_PAGES: usize = 100;
 
-/// Where the server is, and how to be let in.
+/// Address and credentials of the server.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// A port of this machine.
+    /// Local port.
     pub port: u16,
-    /// The administrator's.
+    /// TLS configuration of the administrator.
     pub tls: ClientConfig,
 }
 
 impl Target {
-    /// A connection, if somebody is there.
+    /// Opens a connection; `None` if the server is not reachable.
     pub async fn connect(&self, version: HttpVersion) -> Option<Client> {
         let connecting = Client::connect(self.port, &self.tls, version);
         tokio::time::timeout(PATIENCE, connecting).await.ok()?.ok()
     }
 }
 
-/// An answer: its code and its JSON.
+/// An answer: its code and its JSON body.
 pub type Answer = Result<(StatusCode, Value), String>;
 
-/// Sends a request and reads the answer. The error says why there is none: nobody knows what came of it.
+/// Sends a request and reads the answer. After an error, the effect of the request is unknown.
 pub async fn ask(client: &mut Client, request: http::Request<Full<Bytes>>) -> Answer {
     let whole = async {
         let response = client.send(request).await.map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ pub async fn ask(client: &mut Client, request: http::Request<Full<Bytes>>) -> An
     }
 }
 
-/// Makes the namespace. Fails if the server does not allow that in time.
+/// Creates the namespace. Fails if the server does not allow it in time.
 pub async fn make_namespace(target: &Target) -> Result<(), String> {
     let mut client = target.connect(HttpVersion::Http1).await.ok_or("nobody is there")?;
     let body = json!({"metadata": {"name": NAMESPACE}}).to_string();
@@ -70,7 +70,7 @@ pub async fn make_namespace(target: &Target) -> Result<(), String> {
     }
 }
 
-/// Does what a request says, and says what came of it.
+/// Performs a request and returns its outcome.
 pub async fn perform(client: &mut Client, request: &Request) -> Outcome {
     if let Request::List { at, limit } = request {
         return list(client, *at, *limit, "").await.unwrap_or_else(|refusal| refusal);
@@ -119,7 +119,7 @@ fn encode(request: &Request) -> http::Request<Full<Bytes>> {
     }
 }
 
-/// A ConfigMap with a value, labelled as the value says.
+/// ConfigMap with a value, and with the label that the value implies.
 fn object(key: &str, value: &str, expected: Option<u64>) -> Value {
     let label = if is_selected(value) { "in" } else { "out" };
     let mut object = json!({
@@ -155,13 +155,13 @@ fn outcome(request: &Request, status: StatusCode, body: &Value) -> Outcome {
         (409, Some("AlreadyExists")) => Outcome::Exists,
         (409, _) => Outcome::Conflict,
         (410, _) => Outcome::Gone,
-        // A read has no effect, whatever came of it.
+        // A read has no effect, whatever its outcome.
         (500.., _) if request.is_write() => Outcome::Unknown(says()),
         _ => Outcome::Refused(says()),
     }
 }
 
-/// All pages of a list. The error is what the client was told instead.
+/// All pages of a list. The error is the outcome of a refused page.
 pub async fn list(
     client: &mut Client,
     at: At,
@@ -200,7 +200,7 @@ pub async fn list(
     Err(Outcome::Broken("a list without end".to_owned()))
 }
 
-/// The name of an object, and what is recorded of it.
+/// Name of an object, and its recorded version.
 pub fn version(object: &Value) -> Option<(String, Version)> {
     let meta = &object["metadata"];
     let version = Version {
@@ -212,7 +212,7 @@ pub fn version(object: &Value) -> Option<(String, Version)> {
     Some((meta["name"].as_str()?.to_owned(), version))
 }
 
-/// A number in a string, as revisions are.
+/// Number in a string, such as a resourceVersion.
 pub fn number(value: &Value) -> Option<u64> {
     value.as_str()?.parse().ok()
 }

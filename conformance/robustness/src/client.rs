@@ -1,4 +1,4 @@
-//! Clients in processes of their own: nothing of one is another's, and one can be killed in the middle of a request.
+//! Clients in separate processes: they share no state, and one can be killed in the middle of a request.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,26 +16,26 @@ use crate::history::{HistoryClock, Operation, Outcome};
 use crate::record::{Line, Operations};
 use crate::traffic::Traffic;
 
-/// The command that a client's process is started with.
+/// Command that runs a client process.
 pub const CLIENT: &str = "client";
-/// How much the number of a client grows when it is started again: what it writes must be told from what it wrote.
+/// Increment of a client's number at each restart, so that values of its earlier processes differ.
 const LIFE: usize = 1000;
-/// How long a client may take to find the server, or to end.
+/// Time limit for a client to find the server, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tells clients to die.
+/// Handles to kill clients.
 #[derive(Debug, Default)]
 pub struct Clients(Vec<Arc<Notify>>);
 
 impl Clients {
-    /// Kills one by SIGKILL; another takes its place.
+    /// Kills a client (SIGKILL); another takes its place.
     pub fn kill(&self, number: usize) {
         if let Some(client) = self.0.get(number % self.0.len().max(1)) {
             client.notify_one();
         }
     }
 
-    /// A client, until traffic stops. It is in the folder that its server's keys are below.
+    /// Runs a client until traffic stops. `folder` has the server's keys below.
     pub fn start(
         &mut self,
         traffic: Arc<Traffic>,
@@ -55,7 +55,7 @@ impl Clients {
     }
 }
 
-/// This side of a client.
+/// Parent's side of a client.
 struct Client {
     traffic: Arc<Traffic>,
     folder: PathBuf,
@@ -64,7 +64,7 @@ struct Client {
 }
 
 impl Client {
-    /// One process, from its start to its end. `true`: it was killed.
+    /// Runs one process from its start to its end. Returns true if it was killed.
     async fn live(&self, die: &Notify, heard: &mut Operations) -> Result<bool, String> {
         let mut child = self.spawn()?;
         let lines = child.stdout.take().ok_or("a client without a voice")?;
@@ -78,13 +78,13 @@ impl Client {
                     child.kill().await.map_err(|error| error.to_string())?;
                     continue;
                 }
-                // It ends when nobody is there any more to tell it what to do.
+                // It ends when its standard input is closed.
                 () = self.stopped(), if child.stdin.is_some() => {
                     child.stdin = None;
                     continue;
                 }
             };
-            // One that was killed may have said half of something.
+            // The last line of a killed client may be incomplete.
             let Some(line) = line.as_deref().and_then(Line::parse) else { break };
             if let Line::Done(outcome, _) = &line
                 && !matches!(outcome, Outcome::Unknown(_) | Outcome::Refused(_))
@@ -126,10 +126,10 @@ impl Client {
     }
 }
 
-/// The variable with the time at which the run began.
+/// Environment variable with the start time of the run.
 const CLOCK: &str = "KEVEL_ROBUSTNESS_CLOCK";
 
-/// What such a process does.
+/// Runs a client process.
 pub async fn run(words: &[String], seed: u64, keys: usize, pause: u64) -> Result<(), String> {
     let [number, port, folder] = words else { return Err("client NUMBER PORT FOLDER".to_owned()) };
     let number: usize = number.parse().map_err(|_| "a client has a number")?;
@@ -154,11 +154,11 @@ pub async fn run(words: &[String], seed: u64, keys: usize, pause: u64) -> Result
     let tls = tokio::time::timeout(PATIENCE, tls).await.map_err(|_| "the server is not there")?;
     let ending = traffic.clone();
     tokio::spawn(async move {
-        // Nothing ever comes, until it is enough.
+        // Nothing is ever sent; the end of the input stops the client.
         let _ = tokio::io::stdin().read_u8().await;
         ending.stop.store(true, Ordering::Relaxed);
     });
-    // A line is told before what it tells of is sent.
+    // A line is printed before its request is sent.
     traffic.client(number, Target { port, tls }, |line| println!("{}", line.print())).await;
     Ok(())
 }

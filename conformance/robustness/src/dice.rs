@@ -1,11 +1,11 @@
-//! Chance that can be repeated: everything that a run decides comes from its seed.
+//! Reproducible randomness: everything that a run decides comes from its seed.
 
-/// SplitMix64: a few lines, good enough to choose with, and the same everywhere.
+/// SplitMix64 generator: short, good enough for choices, and the same everywhere.
 #[derive(Debug, Clone, Default)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice of somebody who rolls on their own: what others roll meanwhile does not change theirs.
+    /// Generator of one participant, independent of the others.
     pub fn of(seed: u64, who: u64) -> Dice {
         let mut dice = Dice(seed ^ who.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         dice.next();
@@ -20,22 +20,22 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `sides`.
+    /// Random number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.next() % sides.max(1)
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Random number from `from` to `to`, both included.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.roll(to.saturating_sub(from) + 1)
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.roll(100) < percent
     }
 
-    /// One of several.
+    /// Random element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.roll(all.len() as u64) as usize)
     }

@@ -1,4 +1,4 @@
-//! Faults, and the schedule by which they come.
+//! Faults, and their schedule.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use crate::dice::Dice;
 /// A kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The server ends by SIGKILL and starts again on its data.
+    /// The server is killed (SIGKILL) and restarted on its data.
     Kill,
     /// The server is stopped for a while (SIGSTOP, SIGCONT).
     Pause,
-    /// The server is told to stop and starts again.
+    /// The server is terminated (SIGTERM) and restarted.
     Terminate,
-    /// The server aborts the n-th time it comes to a place in its code, and starts again.
+    /// The server aborts when it reaches a failpoint for the n-th time, and is restarted.
     Failpoint(&'static str, u64),
-    /// Calls to the server's disk fail for a while, as the shim is told; then it ends by SIGKILL.
+    /// Disk calls of the server fail for a while, by the shim; then it is killed.
     Disk(String),
-    /// A client ends by SIGKILL, maybe in the middle of a request, and another takes its place.
+    /// A client is killed, perhaps in the middle of a request, and another takes its place.
     ClientKill,
-    /// A member of etcd ends by SIGKILL and starts again.
+    /// A member of etcd is killed and restarted.
     EtcdKill,
-    /// The same, of the member that leads.
+    /// The leader of etcd is killed and restarted.
     EtcdKillLeader,
     /// A member of etcd is stopped for a while.
     EtcdPause,
-    /// The others cannot reach a member of etcd for a while, and it cannot reach them.
+    /// A member of etcd is partitioned from the others for a while.
     EtcdPartition,
-    /// The cable of a member of etcd is pulled: what is sent to it, and what it sends, is lost in silence.
+    /// A member of etcd is unplugged: packets in both directions are lost silently.
     EtcdUnplug,
-    /// The disk of a member of etcd is slow for a while: each sync takes longer than a heartbeat.
+    /// A member of etcd has a slow disk for a while: each sync takes longer than a heartbeat.
     EtcdSlowDisk,
-    /// Everything but the present is compacted away.
+    /// All old revisions are compacted.
     EtcdCompact,
-    /// A member of etcd writes its database anew.
+    /// A member of etcd defragments its database.
     EtcdDefragment,
 }
 
@@ -66,15 +66,15 @@ impl fmt::Display for Kind {
 /// A fault with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
-    /// What.
+    /// Kind of fault.
     pub kind: Kind,
-    /// How long everything works before it.
+    /// Time without faults before it.
     pub after: Duration,
-    /// How long it lasts, where it lasts.
+    /// Duration, if it has one.
     pub lasts: Duration,
-    /// Which member, or client, of several.
+    /// Index of the member or client.
     pub member: usize,
-    /// Whether the server that starts afterwards compacts all the time.
+    /// Whether the restarted server compacts all the time.
     pub compacting: bool,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Planned {
 
 /// A disk that fails from some call on, for a number of calls.
 fn disk(dice: &mut Dice) -> Kind {
-    // What fails, how, and before which call it begins: there are several writes to a sync.
+    // Failing call, error, and the call before which it begins: there are several writes per sync.
     const FAILURES: &[(&str, &str, u64)] = &[
         ("write", "enospc", 600),
         ("write", "eio", 600),
@@ -112,17 +112,17 @@ fn disk(dice: &mut Dice) -> Kind {
     Kind::Disk(format!("{what}:{from}:{how}:{times}"))
 }
 
-/// More than there are clients: which one it is, is the rest.
+/// More than the number of clients: the client is the remainder.
 const MANY: u64 = 1000;
-/// The longest that everything works between two faults. Short, so that faults meet recovery, too.
+/// Longest time without faults between two of them. Short, so that faults also hit recovery.
 const MAX_AFTER_MS: u64 = 900;
 
-/// So many faults of these kinds, by chance.
+/// Random faults of these kinds.
 pub fn schedule(seed: u64, kinds: &[Kind], count: usize, members: usize) -> Vec<Planned> {
     let mut dice = Dice::of(seed, 0);
     let mut planned = Vec::new();
     for number in 0..count {
-        // Each kind in turn: all come equally often.
+        // Each kind in turn, so that all are equally frequent.
         let Some(kind) = kinds.get(number % kinds.len().max(1)) else { break };
         let kind = match kind {
             Kind::Failpoint(name, most) => Kind::Failpoint(name, dice.between(1, *most)),
@@ -130,7 +130,7 @@ pub fn schedule(seed: u64, kinds: &[Kind], count: usize, members: usize) -> Vec<
             kind => kind.clone(),
         };
         let after = match dice.roll(4) {
-            // A disk needs time to fail, and the store to go on afterwards.
+            // A disk needs time to fail, and the store to recover.
             _ if matches!(kind, Kind::Disk(_)) => dice.between(1000, 3000),
             0 => dice.between(5, 80),
             _ => dice.between(80, MAX_AFTER_MS),

@@ -1,69 +1,69 @@
-//! What happened in a run: every operation with its times, every line that a watcher was sent.
+//! History of a run: all operations with their times, and all lines that watchers received.
 
 use std::fmt;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since the run began, by a clock that never goes back.
+/// Nanoseconds since the start of the run, by a monotonic clock.
 pub type Nanos = u64;
 
-/// The end of an operation that may still take effect.
+/// End of an operation that may still take effect.
 pub const NEVER: Nanos = Nanos::MAX;
 
-/// The clock of a run: the same in all processes of it.
+/// Clock of a run, the same in all its processes.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryClock {
     base: Nanos,
 }
 
 impl HistoryClock {
-    /// Starts at zero.
+    /// Starts a clock at zero.
     pub fn start() -> HistoryClock {
         HistoryClock { base: machine() }
     }
 
-    /// The clock of a run that began at this time of the machine's.
+    /// Clock of a run that began at this monotonic time.
     pub fn from_base(base: Nanos) -> HistoryClock {
         HistoryClock { base }
     }
 
-    /// When it began, by the machine's clock.
+    /// Monotonic time of the start.
     pub fn base(&self) -> Nanos {
         self.base
     }
 
-    /// The time.
+    /// Time since the start.
     pub fn now(&self) -> Nanos {
         machine().saturating_sub(self.base)
     }
 }
 
-/// The machine's clock that never goes back.
+/// Monotonic time of the machine.
 fn machine() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
     let part = |number: i64| u64::try_from(number).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
-/// An object as somebody saw it.
+/// Observed version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// What it holds. Written once in a run, so that it tells which write this is.
+    /// Value, unique in a run, so that it identifies the write.
     pub value: String,
-    /// Which life of the name this is.
+    /// UID, which identifies the incarnation of the name.
     pub uid: String,
-    /// Its resourceVersion.
+    /// resourceVersion.
     pub revision: u64,
-    /// Whether its label says that it is selected.
+    /// Whether it has the selected label.
     pub selected: bool,
 }
 
-/// How fresh a list has to be.
+/// Consistency of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// No resourceVersion: everything acknowledged before.
+    /// No resourceVersion: consistent with everything acknowledged before.
     Consistent,
-    /// resourceVersion=0: whatever there is.
+    /// resourceVersion=0: any cached state.
     Any,
     /// At least this revision.
     NotOlderThan(u64),
@@ -71,7 +71,7 @@ pub enum At {
     Exact(u64),
 }
 
-/// What a client asked for.
+/// Request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// POST.
@@ -81,13 +81,13 @@ pub enum Request {
         /// The unique value.
         value: String,
     },
-    /// PUT, with the resourceVersion that it replaces or without one.
+    /// PUT, with or without the resourceVersion that it replaces.
     Update {
         /// The name.
         key: String,
         /// The unique value.
         value: String,
-        /// What it replaces.
+        /// resourceVersion that it replaces.
         expected: Option<u64>,
     },
     /// A merge patch without a resourceVersion.
@@ -101,29 +101,29 @@ pub enum Request {
     Delete {
         /// The name.
         key: String,
-        /// The resourceVersion that it must have.
+        /// Precondition on the resourceVersion.
         revision: Option<u64>,
-        /// The UID that it must have.
+        /// Precondition on the UID.
         uid: Option<String>,
     },
     /// GET of one object.
     Get {
         /// The name.
         key: String,
-        /// How fresh.
+        /// Consistency.
         at: At,
     },
-    /// A list, in pages where there is a limit.
+    /// A list, in pages if there is a limit.
     List {
-        /// How fresh.
+        /// Consistency.
         at: At,
-        /// Objects on a page.
+        /// Objects per page.
         limit: Option<u64>,
     },
 }
 
 impl Request {
-    /// The object that this is about; `None` for lists.
+    /// Name of the object; `None` for lists.
     pub fn key(&self) -> Option<&str> {
         match self {
             Request::Create { key, .. }
@@ -135,7 +135,7 @@ impl Request {
         }
     }
 
-    /// The value that this would write.
+    /// Value that it would write.
     pub fn value(&self) -> Option<&str> {
         match self {
             Request::Create { value, .. }
@@ -145,18 +145,18 @@ impl Request {
         }
     }
 
-    /// Whether this changes anything.
+    /// Whether it is a write.
     pub fn is_write(&self) -> bool {
         self.value().is_some() || matches!(self, Request::Delete { .. })
     }
 }
 
-/// What came of an operation.
+/// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The object as it was written or read.
+    /// Object as it was written or read.
     Object(Version),
-    /// It was deleted.
+    /// The object was deleted.
     Deleted,
     /// 404
     NotFound,
@@ -166,35 +166,35 @@ pub enum Outcome {
     Conflict,
     /// All pages of a list.
     List {
-        /// Its resourceVersion.
+        /// resourceVersion of the list.
         revision: u64,
         /// Names and objects, in the order of the list.
         items: Vec<(String, Version)>,
-        /// How many pages it had.
+        /// Number of pages.
         pages: usize,
     },
     /// 410
     Gone,
-    /// Refused for a reason that says nothing about objects (429, a list that cannot be served): it did not happen.
+    /// Refused for a reason that is independent of objects (429, a list that cannot be served): it had no effect.
     Refused(String),
-    /// An answer that no client can make sense of.
+    /// An invalid answer.
     Broken(String),
-    /// No answer, or one that says that nobody knows: it may or may not have happened.
+    /// No answer, or one that leaves the effect open: it may or may not have happened.
     Unknown(String),
 }
 
 /// One operation of one client.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// Who.
+    /// Client.
     pub client: usize,
-    /// What.
+    /// Request.
     pub request: Request,
-    /// When it was sent, at the earliest.
+    /// Time before it was sent.
     pub start: Nanos,
-    /// When its outcome was known, at the latest.
+    /// Time after its outcome was known.
     pub end: Nanos,
-    /// What came of it.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
@@ -209,30 +209,30 @@ pub enum Change {
     Deleted,
 }
 
-/// What a watcher wants to see.
+/// Filter of a watcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interest {
-    /// Everything in the namespace.
+    /// All objects in the namespace.
     All,
-    /// What carries the label.
+    /// Objects with the label.
     Selected,
-    /// One name.
+    /// One object by name.
     Name(String),
 }
 
-/// A line in the log of a watcher.
+/// Line in the log of a watcher.
 #[derive(Debug, Clone)]
 pub enum Seen {
-    /// It listed, and goes on from there.
+    /// A list, from which the watch continues.
     Listed {
         /// The list's resourceVersion.
         revision: u64,
-        /// What was on it.
+        /// Objects of the list.
         items: Vec<(String, Version)>,
     },
-    /// It opened a watch after a revision; `None` to be told the state first (`sendInitialEvents`).
+    /// A watch was opened after a revision; `None` for initial events first (`sendInitialEvents`).
     Opened {
-        /// The revision that it has seen.
+        /// Last revision that the watcher has seen.
         after: Option<u64>,
     },
     /// An event.
@@ -246,61 +246,60 @@ pub enum Seen {
     },
     /// A bookmark.
     Bookmark {
-        /// Everything up to here was told.
+        /// Revision up to which everything was sent.
         revision: u64,
         /// Whether it ends the initial events.
         initial_end: bool,
     },
-    /// 410: something was missed, and it says so.
+    /// 410: events were missed.
     Gone,
-    /// The watch ended: its time was up, the connection was lost, or it was told an error.
+    /// The watch ended: timeout, lost connection, or an error.
     Ended(String),
-    /// A line that no client can make sense of, or none at all for too long.
+    /// An invalid line, or none at all for too long.
     Broken(String),
 }
 
-/// All that a watcher was told.
+/// Log of a watcher.
 #[derive(Debug, Clone)]
 pub struct Watched {
-    /// Which one.
+    /// Name of the watcher.
     pub name: String,
-    /// What it wants to see.
+    /// Filter.
     pub interest: Interest,
-    /// When it saw what.
+    /// Lines with their times.
     pub log: Vec<(Nanos, Seen)>,
 }
 
-/// A fault that was put in.
+/// An injected fault.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// When it began.
+    /// Start.
     pub start: Nanos,
-    /// When it was over.
+    /// End.
     pub end: Nanos,
-    /// What it was.
+    /// Description.
     pub what: String,
 }
 
 /// Everything that was recorded.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Of all clients.
+    /// Operations of all clients.
     pub operations: Vec<Operation>,
-    /// Of all watchers.
+    /// Logs of all watchers.
     pub watchers: Vec<Watched>,
-    /// In order.
+    /// Faults, in order.
     pub faults: Vec<Fault>,
-    /// When a server was known to be dead: what it had not done by then it never did.
+    /// Times at which a server was known to be dead: operations not done by then never happen.
     pub deaths: Vec<Nanos>,
-    /// What the store says of its own past, where it could be asked: revision, name, and the value; `None` for
-    /// a deletion.
+    /// History of the store itself, if it could be read: revision, name, and value; `None` for a deletion.
     pub stored: Vec<(u64, String, Option<String>)>,
-    /// From which revision to which the store could be asked.
+    /// Range of revisions that could be read from the store.
     pub stored_range: Option<(u64, u64)>,
 }
 
 impl fmt::Display for History {
-    /// A line for each thing, in order of time.
+    /// Prints a line for each record, in order of time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines: Vec<(Nanos, String)> = Vec::new();
         for o in &self.operations {

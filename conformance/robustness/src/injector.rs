@@ -1,4 +1,4 @@
-//! Puts faults in, one after the other, and mends what they broke.
+//! Injection of faults, one after the other, and repair.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::faults::{Kind, Planned};
 use crate::history::{Fault, History, HistoryClock};
 use crate::server::Server;
 
-/// A server that compacts all the time does so this often.
+/// Flag of a server that compacts all the time.
 const COMPACTING: &str = "--etcd-compaction-interval=300ms";
-/// And one that must not forget anything, never.
+/// Flag of a server that never compacts.
 const KEEPING: &str = "--etcd-compaction-interval=0s";
-/// How long a server may take to come to a failpoint before it is killed instead.
+/// Time limit to reach a failpoint, after which the server is killed instead.
 const FAILPOINT: Duration = Duration::from_secs(3);
-/// The variable that arms failpoints (`crates/store/src/failpoint.rs`).
+/// Environment variable that arms failpoints (`crates/store/src/failpoint.rs`).
 const FAILPOINTS: &str = "KEVEL_FAILPOINTS";
 
-/// Where the server keeps its data.
+/// Storage of the server.
 #[derive(Debug)]
 pub enum Storage {
-    /// In its folder.
+    /// Embedded store, in its folder.
     Embedded,
-    /// In etcd.
+    /// An etcd cluster.
     Etcd(Cluster),
 }
 
 impl Storage {
-    /// So many members of etcd, or none; each in a network namespace, if they are to be apart.
+    /// Starts etcd members, or none for the embedded store; each in a network namespace, if `apart`.
     pub async fn start(members: usize, folder: &Path, apart: bool) -> Result<Storage, String> {
         match members {
             0 => Ok(Storage::Embedded),
@@ -39,7 +39,7 @@ impl Storage {
         }
     }
 
-    /// What the server needs to be told; `None` for nothing.
+    /// Flags for the server; `None` for the embedded store.
     pub fn flags(&self, folder: &Path) -> Option<Vec<String>> {
         match self {
             Storage::Embedded => None,
@@ -48,23 +48,23 @@ impl Storage {
     }
 }
 
-/// Who puts faults in.
+/// Injects faults.
 #[derive(Debug)]
 pub struct Injector<'a> {
-    /// Of the run.
+    /// Clock of the run.
     pub clock: HistoryClock,
     /// The server.
     pub server: &'a mut Server,
-    /// Its storage.
+    /// Storage of the server.
     pub storage: &'a mut Storage,
-    /// Its clients.
+    /// Clients of the server.
     pub clients: &'a Clients,
-    /// What makes its disk fail, if there is a need for it.
+    /// Shim of a failing disk, if it is needed.
     pub shim: Option<&'a Path>,
 }
 
 impl Injector<'_> {
-    /// All faults of a schedule. An error means that something did not come back.
+    /// Injects all faults of a schedule. An error means that something did not recover.
     pub async fn all(mut self, faults: &[Planned], history: &mut History) -> Result<(), String> {
         for (number, planned) in faults.iter().enumerate() {
             tokio::time::sleep(planned.after).await;
@@ -81,7 +81,7 @@ impl Injector<'_> {
             let (end, what) = (self.clock.now(), format!("{}{not}", planned.kind));
             history.faults.push(Fault { start, end, what });
         }
-        // And a moment in which nothing is broken.
+        // A moment without faults.
         tokio::time::sleep(Duration::from_millis(500)).await;
         Ok(())
     }
@@ -95,11 +95,11 @@ impl Injector<'_> {
         let mut reached = true;
         match &planned.kind {
             Kind::Kill => self.server.kill().await?,
-            // Armed when the server was started. It has had its time.
+            // Armed at the start of the server, and has had its time.
             Kind::Disk(_) => self.server.kill().await?,
             Kind::Terminate => self.server.terminate().await?,
             Kind::Failpoint(..) => {
-                // Armed when the server was started.
+                // Armed at the start of the server.
                 reached = self.server.wait(FAILPOINT).await?;
                 if !reached {
                     self.server.kill().await?;
@@ -116,14 +116,14 @@ impl Injector<'_> {
             }
             kind => return self.in_etcd(kind, planned).await.map(|()| true),
         }
-        // What it had asked etcd for may still be done.
+        // Requests that it had sent to etcd may still take effect.
         if matches!(self.storage, Storage::Embedded) {
             history.deaths.push(self.clock.now());
         }
         self.start_again(planned, next).await.map(|()| reached)
     }
 
-    /// Starts the server again, armed for the next fault.
+    /// Restarts the server, armed for the next fault.
     async fn start_again(
         &mut self,
         planned: &Planned,
@@ -148,7 +148,7 @@ impl Injector<'_> {
         if armed.is_empty() {
             return started.map(|_| ());
         }
-        // Some places come before it is ready.
+        // Some failpoints come before it is ready.
         match self.server.ended()? {
             Some(_) => Ok(()),
             None => started.map(|_| ()),

@@ -1,6 +1,6 @@
-//! Tries to make the server break its promises: traffic over HTTPS while it is killed, stopped and started,
-//! while etcd fails, while the disk fails; and holds everything that clients and watchers were told against
-//! what is promised to them. See `conformance/README.md`.
+//! Robustness suite: traffic over HTTPS while the server is killed, stopped and restarted, while etcd fails, and while
+//! the disk fails; then all observations of clients and watchers are checked against the guarantees. See
+//! `conformance/README.md`.
 
 mod api;
 mod check;
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked for; whether everything held.
+/// Runs a command; returns whether all checks passed.
 async fn command(options: &Options) -> Result<bool, String> {
     match options.command.as_str() {
         "short" => short(options).await,
@@ -76,12 +76,12 @@ async fn command(options: &Options) -> Result<bool, String> {
     }
 }
 
-/// Says what there is no run for want of.
+/// Reports a missing requirement of a run.
 fn skipped(need: Option<&str>) -> bool {
     need.inspect(|need| kevel_test_support::skip(need)).is_some()
 }
 
-/// A little of everything.
+/// Runs a short version of everything.
 async fn short(options: &Options) -> Result<bool, String> {
     let options = Options { min_rate: SHORT_RATE, ..options.clone() };
     let mut held = traffic(&options, 0, 9).await?;
@@ -93,10 +93,10 @@ async fn short(options: &Options) -> Result<bool, String> {
     Ok(held)
 }
 
-/// Operations per second that a machine has to manage that does much else.
+/// Lowest number of operations per second on a busy machine.
 const SHORT_RATE: f64 = 5.0;
 
-/// The process that writes to a store on a pretended disk.
+/// Runs the driver process on a simulated disk.
 async fn drive(options: &Options) -> Result<bool, String> {
     let [folder, writes, size] = options.words.as_slice() else {
         return Err("driver FOLDER WRITES SIZE".to_owned());
@@ -142,8 +142,8 @@ const KINDS: &[(&str, Kind)] = &[
     ("etcd-defragment", Kind::EtcdDefragment),
 ];
 
-/// The places in the server's code (`crates/store/src/failpoint.rs`), and how often they are passed at most before
-/// the server dies there.
+/// Failpoints in the server's code (`crates/store/src/failpoint.rs`), with the highest number of passes before the
+/// server dies there.
 const FAILPOINTS: &[(&str, u64)] = &[
     ("store/before-commit", 200),
     ("store/after-commit", 200),
@@ -161,7 +161,7 @@ fn kinds(options: &Options, members: usize) -> Result<Vec<Kind>, String> {
         "etcd-leader" => members > 1,
         "etcd-partition" => members > 1 && !options.namespaces,
         "etcd-unplug" => members > 1 && options.namespaces,
-        // Not everybody has strace.
+        // Requires strace, so only on request.
         "etcd-slow-disk" => members > 0 && options.kinds.iter().any(|kind| kind == name),
         name => members > 0 || !name.starts_with("etcd"),
     };
@@ -172,7 +172,7 @@ fn kinds(options: &Options, members: usize) -> Result<Vec<Kind>, String> {
     let mut chosen = Vec::new();
     for wanted in &options.kinds {
         if wanted == "failpoints" {
-            // They are armed when the server starts: something has to end it before.
+            // Failpoints are armed at the start of the server: it has to end before.
             chosen.push(Kind::Kill);
             chosen.extend(FAILPOINTS.iter().map(|(name, most)| Kind::Failpoint(name, *most)));
             continue;
@@ -187,7 +187,7 @@ fn kinds(options: &Options, members: usize) -> Result<Vec<Kind>, String> {
     Ok(chosen)
 }
 
-/// The server's program.
+/// Path of the server program.
 fn program() -> Result<PathBuf, String> {
     let named = std::env::var_os("KEVEL_APISERVER").map(PathBuf::from);
     let built =

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How to call it.
+/// Usage text.
 pub const USAGE: &str = "\
 usage: robustness [--short]                 everything, in a minute: what CI runs
        robustness embedded [OPTION...]      traffic and faults on the embedded store
@@ -25,43 +25,43 @@ options: --seed N       repeats a run's choices
          --output DIR   where a history goes that breaks a promise (target/robustness)
 KEVEL_APISERVER names the server: target/release/kube-apiserver, else target/debug/kube-apiserver.";
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The first word; `short` without one.
+    /// First word; `short` without one.
     pub command: String,
-    /// The rest of the words that are no options.
+    /// Further words that are no options.
     pub words: Vec<String>,
-    /// What everything is chosen by.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How many faults, where that was said.
+    /// Number of faults, if given.
     pub faults: Option<usize>,
-    /// Names of kinds of faults; all if there are none.
+    /// Names of kinds of faults; all if empty.
     pub kinds: Vec<String>,
-    /// Clients.
+    /// Number of clients.
     pub clients: usize,
-    /// Watchers.
+    /// Number of watchers.
     pub watchers: usize,
-    /// Objects.
+    /// Number of objects.
     pub keys: usize,
-    /// Milliseconds that a client pauses after an operation.
+    /// Pause of a client after an operation, in milliseconds.
     pub pause: u64,
-    /// Members of etcd.
+    /// Number of etcd members.
     pub members: usize,
-    /// Whether each of them has a network namespace.
+    /// Whether each member has a network namespace.
     pub namespaces: bool,
-    /// Operations per second.
+    /// Lowest number of operations per second.
     pub min_rate: f64,
-    /// Every so many-th position of a failing disk.
+    /// Interval of the tried positions of a failing disk.
     pub stride: usize,
-    /// The position of the disk to begin with.
+    /// First position of a failing disk.
     pub first: usize,
-    /// Where histories go.
+    /// Folder of histories.
     pub output: PathBuf,
 }
 
 impl Options {
-    /// Reads the command line; the error says what is wrong with it.
+    /// Parses the command line.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut options = Options {

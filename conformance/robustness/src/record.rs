@@ -1,20 +1,20 @@
-//! Operations as lines of JSON: what clients tell from their processes.
+//! Operations as lines of JSON, which client processes print.
 
 use serde_json::{Value, json};
 
 use crate::history::{At, Nanos, Operation, Outcome, Request, Version};
 
-/// What a client says: that it begins something, and what came of it.
+/// Line of a client: the start or the outcome of an operation.
 #[derive(Debug, Clone)]
 pub enum Line {
-    /// It is about to send this.
+    /// The client is about to send this.
     Begun(Request, Nanos),
-    /// What it has begun is over.
+    /// Outcome of the operation that it began.
     Done(Outcome, Nanos),
 }
 
 impl Line {
-    /// As text, without the end of the line.
+    /// Prints without line end.
     pub fn print(&self) -> String {
         match self {
             Line::Begun(request, at) => json!(["begun", at, request_json(request)]),
@@ -23,7 +23,7 @@ impl Line {
         .to_string()
     }
 
-    /// From text.
+    /// Parses a line.
     pub fn parse(text: &str) -> Option<Line> {
         let line: Value = serde_json::from_str(text).ok()?;
         let at = line[1].as_u64()?;
@@ -34,16 +34,16 @@ impl Line {
     }
 }
 
-/// Puts lines together. What was begun last and is not over nobody knows the end of.
+/// Collects lines to operations. The outcome of an operation without end is unknown.
 #[derive(Debug, Default)]
 pub struct Operations {
     begun: Option<(Request, Nanos)>,
-    /// Those that are over.
+    /// Completed operations.
     pub done: Vec<Operation>,
 }
 
 impl Operations {
-    /// Hears the next line of a client.
+    /// Adds the next line of a client.
     pub fn hear(&mut self, client: usize, line: Line) {
         match line {
             Line::Begun(request, at) => self.begun = Some((request, at)),
@@ -54,7 +54,7 @@ impl Operations {
         }
     }
 
-    /// The client is dead.
+    /// Records that the client is dead.
     pub fn end(&mut self, client: usize, at: Nanos) {
         self.hear(client, Line::Done(Outcome::Unknown("the client is dead".to_owned()), at));
     }

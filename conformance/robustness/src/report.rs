@@ -1,4 +1,4 @@
-//! What came of a run, for people.
+//! Report of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use crate::history::{History, Outcome, Request, Seen};
 use crate::run::{Plan, Summary};
 use crate::watcher::TIME_IS_UP;
 
-/// What is going to happen, so that it can be repeated.
+/// Plan of a run, so that it can be repeated.
 pub fn plan(plan: &Plan) -> String {
     let shown: Vec<String> = plan.faults.iter().take(12).map(ToString::to_string).collect();
     let more = plan.faults.len().saturating_sub(shown.len());
@@ -27,7 +27,7 @@ pub fn plan(plan: &Plan) -> String {
     )
 }
 
-/// A table of counts, and the verdict.
+/// Table of counts, and the verdict.
 pub fn summary(plan: &Plan, summary: &Summary) -> String {
     let mut rows = counts(&summary.history);
     let checked = &summary.checked;

@@ -1,4 +1,4 @@
-//! A run: a server under traffic and watched, faults by schedule, and the checks of what was recorded.
+//! A run: a server with traffic and watchers, scheduled faults, and the checks of the recorded history.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,54 +21,54 @@ use crate::stored;
 use crate::traffic::{Traffic, value};
 use crate::watcher::{self, Goal, Watcher};
 
-/// What a run is made of.
+/// Parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What everything is chosen by.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
-    /// How many watchers.
+    /// Number of watchers.
     pub watchers: usize,
-    /// How many objects.
+    /// Number of objects.
     pub keys: usize,
-    /// How long each client pauses after an operation.
+    /// Pause of each client after an operation.
     pub pause: Duration,
-    /// The faults.
+    /// Scheduled faults.
     pub faults: Vec<Planned>,
-    /// Fewer answered operations per second than this prove nothing.
+    /// Lowest number of answered operations per second: fewer prove nothing.
     pub min_rate: f64,
-    /// How many members of etcd; none for the embedded store.
+    /// Number of etcd members; 0 for the embedded store.
     pub members: usize,
-    /// Whether each has a network namespace.
+    /// Whether each member has a network namespace.
     pub namespaces: bool,
-    /// The server.
+    /// Program of the server.
     pub program: PathBuf,
-    /// Where a history goes that breaks a promise.
+    /// Folder of histories that violate a guarantee.
     pub output: PathBuf,
 }
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Summary {
-    /// All that was recorded.
+    /// Recorded history.
     pub history: History,
-    /// What is wrong with it.
+    /// Violated guarantees.
     pub violations: Vec<Violation>,
-    /// How much was checked.
+    /// Numbers of checks.
     pub checked: Checked,
-    /// How long there was traffic.
+    /// Duration of the traffic.
     pub took: Duration,
-    /// Operations that were answered, per second.
+    /// Answered operations per second.
     pub rate: f64,
 }
 
-/// The number of the client that makes the last writes.
+/// Number of the client of the last writes.
 const LAST_CLIENT: usize = 1_000_000;
-/// For how long the last writes are tried.
+/// Time limit of the last writes.
 const LAST_WRITES: Duration = Duration::from_secs(60);
 
-/// Runs a plan. An error means that it could not be carried out: something did not start, or not again.
+/// Runs a plan. An error means that it could not be carried out: something did not start or restart.
 pub async fn run(plan: &Plan) -> Result<Summary, String> {
     let folder = tempfile::Builder::new().prefix("kevel-robustness").tempdir();
     let folder = folder.map_err(|error| error.to_string())?;
@@ -152,12 +152,12 @@ async fn start(
 ) -> Result<(Server, Target), String> {
     let (mut server, target) = Server::start(&plan.program, folder, Vec::new()).await?;
     let Some(flags) = storage.flags(folder) else { return Ok((server, target)) };
-    // The keys of a server on etcd are those that one without flags has made.
+    // A server on etcd uses the keys that one without flags has made.
     server.kill().await?;
     Server::start(&plan.program, folder, flags).await
 }
 
-/// Starts the watchers, and waits until each has begun: what they see is what the reference is made of.
+/// Starts the watchers, and waits until each has begun: the reference history depends on them.
 async fn watch(
     plan: &Plan,
     traffic: &Arc<Traffic>,
@@ -188,7 +188,7 @@ async fn watch(
     Ok((goal, watchers))
 }
 
-/// Writes every object once more, so that there is something last that everybody has to see.
+/// Writes every object once more, as a final state that every watcher has to see.
 async fn last_writes(
     traffic: &Traffic,
     target: &Target,
@@ -234,7 +234,7 @@ async fn last_writes(
     Ok(())
 }
 
-/// The revisions of the last writes.
+/// Revisions of the last writes.
 fn last_revisions(history: &History) -> BTreeMap<String, u64> {
     let last = history.operations.iter().filter(|operation| operation.client == LAST_CLIENT);
     let revisions = last.filter_map(|operation| match &operation.outcome {
@@ -244,7 +244,7 @@ fn last_revisions(history: &History) -> BTreeMap<String, u64> {
     revisions.collect()
 }
 
-/// Stops the server, and asks the store what it has to say.
+/// Stops the server, and reads the history of the store.
 async fn stop(
     server: &mut Server,
     storage: &mut Storage,

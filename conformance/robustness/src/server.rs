@@ -1,4 +1,4 @@
-//! The server: started, stopped, killed and started again on the same folder and port.
+//! Server process: started, stopped, killed and restarted on the same folder and port.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,12 +10,12 @@ use tokio::process::{Child, Command};
 
 use crate::api::Target;
 
-/// Nothing takes this long to start on a busy machine unless it hangs.
+/// Time limit of a start, even on a busy machine.
 const START: Duration = Duration::from_secs(60);
-/// How long a server that is told to stop may take.
+/// Time limit of a graceful stop.
 const STOP: Duration = Duration::from_secs(60);
 
-/// A server's process, and what is needed to start it again.
+/// A server's process, with the parameters of its restart.
 #[derive(Debug)]
 pub struct Server {
     program: PathBuf,
@@ -38,7 +38,7 @@ impl Server {
         Ok((server, target))
     }
 
-    /// Starts it again, with more flags and variables this time.
+    /// Restarts it, with additional flags and environment variables.
     pub async fn start_again(
         &mut self,
         flags: &[String],
@@ -85,7 +85,7 @@ impl Server {
         Ok(())
     }
 
-    /// How it ended, if it did.
+    /// Exit status, if it has ended.
     pub fn ended(&mut self) -> Result<Option<String>, String> {
         let Some(child) = &mut self.child else { return Ok(Some("nothing".to_owned())) };
         let status = child.try_wait().map_err(|error| error.to_string())?;
@@ -99,13 +99,13 @@ impl Server {
         kill_process(id, signal).map_err(|error| error.to_string())
     }
 
-    /// Ends it by SIGKILL; it is dead when this returns.
+    /// Kills the process (SIGKILL), and waits for its end.
     pub async fn kill(&mut self) -> Result<(), String> {
         let Some(child) = &mut self.child else { return Ok(()) };
         child.kill().await.map_err(|error| error.to_string())
     }
 
-    /// Waits until it has ended by itself; `false` if it does not within a time.
+    /// Waits until it has ended by itself; `false` after the limit.
     pub async fn wait(&mut self, limit: Duration) -> Result<bool, String> {
         let Some(child) = &mut self.child else { return Ok(true) };
         match tokio::time::timeout(limit, child.wait()).await {
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub async fn terminate(&mut self) -> Result<(), String> {
         self.signal(Signal::TERM)?;
         match self.wait(STOP).await? {
@@ -123,18 +123,18 @@ impl Server {
         }
     }
 
-    /// What it logged, all starts together.
+    /// Log of all starts.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// Where its embedded store is.
+    /// Folder of the embedded store.
     pub fn store(&self) -> PathBuf {
         self.folder.join("data/db")
     }
 }
 
-/// The end of a long text.
+/// Last lines of a long text.
 pub fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")

@@ -1,4 +1,4 @@
-//! What a store says of its own past: one more who must agree with everybody else.
+//! History of the store itself, which must agree with all other observations.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use kevel_store::{Engine, Error, Revision};
 use crate::api::{NAMESPACE, NOT_OURS};
 use crate::history::{History, Outcome};
 
-/// How long reading a history may take.
+/// Time limit of reading a history.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads the history of an embedded store that no server has open, and whether it is whole.
+/// Reads the history of an embedded store that no server has open, after an integrity check.
 pub async fn embedded(folder: &Path, history: &mut History) -> Result<(), String> {
     let report = embedded::check(folder).map_err(|error| error.to_string())?;
     if !report.damaged.is_empty() {
@@ -36,14 +36,14 @@ pub async fn etcd(endpoints: &[String], history: &mut History) -> Result<(), Str
     let store = Etcd::connect(options).await.map_err(|error| error.to_string())?;
     let prefix = format!("/registry/configmaps/{NAMESPACE}/");
     let mut after = Revision::INITIAL;
-    // How far back it goes is found out by asking.
+    // The first available revision is found by a read.
     let opened = store.get(prefix.as_bytes(), Some(after.next())).await;
     if let Err(Error::Compacted { compacted, .. }) = opened {
         after = compacted;
     }
     let read = read(&store, after, history).await;
     store.close().await;
-    // Compacted further than is known here: then it has nothing to say.
+    // Compacted further in the meantime: then there is no history to read.
     match read {
         Err(why) if why.contains("compacted") => Ok(()),
         read => read,
@@ -52,7 +52,7 @@ pub async fn etcd(endpoints: &[String], history: &mut History) -> Result<(), Str
 
 async fn read(store: &dyn Engine, after: Revision, history: &mut History) -> Result<(), String> {
     let prefix = format!("/registry/configmaps/{NAMESPACE}/");
-    // The last that somebody was told of: nobody has written since.
+    // The last observed revision: nothing was written since.
     let told = history.operations.iter().filter_map(|operation| match &operation.outcome {
         Outcome::Object(version) => Some(version.revision),
         _ => None,
@@ -81,7 +81,7 @@ async fn read(store: &dyn Engine, after: Revision, history: &mut History) -> Res
         .map_err(|error| error.to_string())
 }
 
-/// The value in a stored object, whatever its encoding: it looks like nothing else.
+/// Value in a stored object of any encoding, recognized by its form.
 fn value_in(stored: &[u8]) -> String {
     let text = String::from_utf8_lossy(stored);
     let mut found = String::new();

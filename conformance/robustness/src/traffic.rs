@@ -1,4 +1,4 @@
-//! Clients that write and read a few objects, all of them the same ones.
+//! Clients that write and read the same few objects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use crate::dice::Dice;
 use crate::history::{At, HistoryClock, Outcome, Request, Version};
 use crate::record::Line;
 
-/// How long a client waits before it tries to connect again.
+/// Delay before a client reconnects.
 const AGAIN: Duration = Duration::from_millis(10);
-/// Old revisions that a client remembers, to list at.
+/// Number of old revisions that a client remembers, for lists.
 const REMEMBERED: usize = 32;
 
-/// What all clients share.
+/// State that all clients share.
 #[derive(Debug)]
 pub struct Traffic {
-    /// Of the run.
+    /// Clock of the run.
     pub clock: HistoryClock,
-    /// Everybody's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The objects that they fight over.
+    /// Names of the objects that all clients write.
     pub keys: Vec<String>,
-    /// Set when it is enough.
+    /// Set to end the traffic.
     pub stop: AtomicBool,
-    /// Operations that were answered.
+    /// Number of answered operations.
     pub answered: AtomicU64,
-    /// How long each client pauses after an operation: on a machine with other work, less is more.
+    /// Pause of each client after an operation, to leave time for other work on the machine.
     pub pause: Duration,
 }
 
-/// The value of a client's n-th write.
+/// Value of a client's n-th write.
 pub fn value(client: usize, number: u64, selected: bool) -> String {
     format!("c{client}.{number}.{}", if selected { "in" } else { "out" })
 }
 
-/// Whether an object with this value is to carry the label.
+/// Whether an object with this value has the label.
 pub fn is_selected(value: &str) -> bool {
     value.ends_with(".in")
 }
 
 impl Traffic {
-    /// The names of so many objects.
+    /// Names of a number of objects.
     pub fn keys(count: usize) -> Vec<String> {
         (0..count).map(|key| format!("key-{key}")).collect()
     }
 
-    /// One client, until it is enough. It tells what it does before it does it, and what came of it.
+    /// Runs one client until the traffic ends. Calls `tell` before each operation, and with its outcome.
     pub async fn client(
         self: Arc<Self>,
         number: usize,
@@ -81,7 +81,7 @@ impl Traffic {
             tell(Line::Done(outcome.clone(), self.clock.now()));
             match &outcome {
                 Outcome::Unknown(_) => connection = None,
-                // A server that has just started, or has no store: no use in asking on and on.
+                // The server has just started, or has no store: wait before the next request.
                 Outcome::Refused(_) => tokio::time::sleep(AGAIN).await,
                 _ => {}
             }
@@ -93,7 +93,7 @@ impl Traffic {
     }
 }
 
-/// What a client has in mind: what it has seen, and what it does next.
+/// State of a client: observed versions, and the choice of the next operation.
 struct Mind {
     dice: Dice,
     number: usize,
@@ -151,7 +151,7 @@ impl Mind {
                 self.remember(version.revision);
                 self.known.insert(key.to_owned(), version.clone());
             }
-            // Now and then what is gone is kept in mind: whoever goes by it must be refused.
+            // Sometimes a deleted version is remembered: requests that rely on it must be refused.
             (Some(key), Outcome::Deleted | Outcome::NotFound) if self.dice.chance(70) => {
                 self.known.remove(key);
             }

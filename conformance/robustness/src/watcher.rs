@@ -1,4 +1,4 @@
-//! Watchers that record every line they are sent, and take up where they were when a connection ends.
+//! Watchers that record every line, and resume after the end of a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::history::{At, Change, Interest, Outcome, Seen, Watched};
 use crate::traffic::Traffic;
 
 const AGAIN: Duration = Duration::from_millis(10);
-/// A watch that says nothing for longer than this, bookmarks and end included, hangs.
+/// Limit on silence, bookmarks and the end included, after which a watch counts as hung.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// Why a watch ended that ended as it should.
+/// Reason of a regular end of a watch.
 pub const TIME_IS_UP: &str = "its time is up";
 
-/// How a watcher comes to know the state that it begins with.
+/// Source of a watcher's initial state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// It lists.
+    /// A list.
     List,
-    /// It is told by the watch (`sendInitialEvents`).
+    /// Initial events of the watch (`sendInitialEvents`).
     InitialEvents,
 }
 
-/// The last revision of each object, once nobody writes any more: that far everybody has to come.
+/// Last revision of each object after the last write, which every watcher has to reach.
 pub type Goal = tokio::sync::watch::Receiver<Option<Arc<BTreeMap<String, u64>>>>;
 
-/// How many watchers there have to be for one of each kind.
+/// Number of watchers that covers one of each kind.
 pub const KINDS: usize = 5;
 
 /// One watcher.
@@ -45,25 +45,25 @@ pub struct Watcher {
     begin: Begin,
     dice: Dice,
     watched: Watched,
-    /// The last revision that it has seen.
+    /// Last revision that it has seen.
     last: Option<u64>,
-    /// Counts those who know the state that they begin with.
+    /// Number of watchers that know their initial state.
     begun: Arc<AtomicU64>,
     has_begun: bool,
 }
 
-/// Why a stretch of watching is over.
+/// Reason of the end of one watch.
 enum End {
-    /// Go on where it was.
+    /// Resume where it was.
     Resume,
-    /// The same, and why it ended.
+    /// Resume, with the reason of the end.
     Ended(String),
-    /// Something was missed.
+    /// Events were missed.
     Gone,
 }
 
 impl Watcher {
-    /// The n-th watcher. It adds one to `begun` as soon as it misses nothing any more.
+    /// Makes the n-th watcher. It increments `begun` when it misses no more events.
     pub fn new(
         number: usize,
         traffic: Arc<Traffic>,
@@ -87,8 +87,8 @@ impl Watcher {
         Watcher { traffic, target, begin, dice, watched, last: None, begun, has_begun: false }
     }
 
-    /// Watches until everything is over and it has seen it, or its patience is at an end. Returns what it saw,
-    /// and whether it came that far.
+    /// Watches until the end of the run and the last writes, or a time limit. Returns the log, and whether it saw the
+    /// last writes.
     pub async fn run(mut self, goal: Goal) -> (Watched, bool) {
         let mut over = goal.clone();
         loop {
@@ -106,7 +106,7 @@ impl Watcher {
         }
     }
 
-    /// Whether it has seen all that it is interested in.
+    /// Whether it has seen all matching last writes.
     fn arrived(&self, goal: &Goal) -> bool {
         let goal = goal.borrow();
         let Some(goal) = goal.as_ref() else { return false };
@@ -131,7 +131,7 @@ impl Watcher {
         self.watched.log.push((self.traffic.clock.now(), seen));
     }
 
-    /// A connection's worth of watching.
+    /// Watches on one connection.
     async fn turn(&mut self, goal: Goal) {
         let Some(mut client) = self.target.connect(HttpVersion::Http2).await else {
             tokio::time::sleep(AGAIN).await;
@@ -161,7 +161,7 @@ impl Watcher {
         }
     }
 
-    /// Whether it came to know the state.
+    /// Lists the initial state; false if that failed.
     async fn list(&mut self, client: &mut Client) -> bool {
         let listed = api::list(client, At::Consistent, None, &self.selector()).await;
         let Ok(Outcome::List { revision, items, .. }) = listed else { return false };
@@ -170,7 +170,7 @@ impl Watcher {
     }
 
     async fn open(&mut self, client: &mut Client) -> Option<Incoming> {
-        // Watches of all lengths: those that end by themselves are told how far they came.
+        // Watches of all durations: those that time out end with a bookmark.
         let seconds = self.dice.between(2, 15);
         let begin = match self.last {
             Some(last) => format!("resourceVersion={last}"),
@@ -195,13 +195,14 @@ impl Watcher {
         }
     }
 
-    /// Reads events until the watch ends; the error is what no watch may say. While the initial events come, there is nothing to take up from.
+    /// Reads events until the watch ends; the error is an invalid line. During the initial events there is no revision
+    /// to resume from.
     async fn follow(&mut self, mut body: Incoming, mut goal: Goal) -> Result<End, String> {
         let mut rest: Vec<u8> = Vec::new();
         loop {
             let frame = tokio::select! {
                 frame = tokio::time::timeout(SILENCE, body.frame()) => frame,
-                // Looked at once more when everything is over: what it waits for may have been the last.
+                // Checked once more at the end of the run: the last event may have come already.
                 changed = goal.changed() => match changed {
                     Ok(()) if !self.arrived(&goal) => continue,
                     _ => return Ok(End::Resume),
@@ -252,7 +253,7 @@ impl Watcher {
         }
         let (key, version) =
             api::version(object).ok_or_else(|| format!("an event without an object: {line}"))?;
-        // What comes before the end of the initial events is no place to go on from.
+        // An initial event is no revision to resume from.
         if let Some(last) = &mut self.last {
             *last = (*last).max(version.revision);
         }

@@ -1,67 +1,66 @@
-//! A checker of linearizability, after Wing and Gong, with Lowe's memory of what was tried before.
+//! Linearizability checker, after Wing and Gong, with Lowe's cache of tried configurations.
 //!
-//! It looks for an order of the operations in which each takes effect between its call and its return and
-//! the model allows every outcome. What was tried is remembered as the set of operations that have taken
-//! effect and the state that they led to. In a long history nearly all of that set is a beginning of it, so it
-//! is kept as the length of that beginning and the few beyond: memory grows with concurrency, not with length.
+//! Searches an order of the operations in which each takes effect between its call and its return and the model allows
+//! every outcome. A tried configuration is the set of operations that have taken effect and the resulting state. In a
+//! long history nearly all of that set is a prefix of it, so it is stored as the length of the prefix and the few
+//! operations beyond: memory grows with concurrency, not with length.
 //!
-//! Written here because of what the crates of the field lack: operations whose outcome nobody knows, which
-//! may or may not have happened, and histories of 100,000 operations.
+//! Written here because existing crates lack operations with unknown outcome, which may or may not have happened, and
+//! histories of 100,000 operations.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use crate::history::{NEVER, Nanos};
 
-/// What operations do to a state.
+/// Sequential specification of an object.
 pub trait Model {
-    /// What is known of the object.
+    /// State of the object.
     type State: Clone + Eq + Hash;
     /// An operation with its outcome.
     type Input;
 
-    /// The state after an operation, if it can have this outcome in this state.
+    /// State after an operation; `None` if the operation cannot have this outcome in this state.
     fn step(&self, state: &Self::State, input: &Self::Input) -> Option<Self::State>;
 }
 
 /// An operation with its times.
 #[derive(Debug, Clone)]
 pub struct Timed<I> {
-    /// Takes effect no earlier.
+    /// Earliest time of its effect.
     pub call: Nanos,
-    /// Takes effect no later; [`NEVER`] where there is no limit.
+    /// Latest time of its effect; [`NEVER`] without a limit.
     pub ret: Nanos,
     /// Whether it may not have happened at all.
     pub maybe: bool,
-    /// What it was, and what came of it.
+    /// Operation with its outcome.
     pub input: I,
 }
 
-/// How far the search came before there was no way on.
+/// Failed search: the furthest point that it reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stuck {
-    /// In the order of calls, the operations that cannot be put in order: positions in what was given.
+    /// Operations that cannot be ordered, in the order of calls: positions in the input.
     pub around: Vec<usize>,
-    /// Whether it was given up for the size of the search rather than for want of an order.
+    /// Whether the search was given up because of its size rather than for lack of an order.
     pub gave_up: bool,
 }
 
-/// More configurations than this are not tried: a history like this says more about the checker than about
-/// the server.
+/// Limit on tried configurations: beyond it, the checker is inadequate for the history.
 const MAX_TRIED: usize = 20_000_000;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Configuration<S> {
     /// All operations before this one, in the order of calls, have taken effect.
     done: usize,
-    /// And these beyond it.
+    /// Further operations that have taken effect.
     beyond: Vec<u32>,
-    /// And these of those without a limit.
+    /// Operations without a time limit that have taken effect.
     loose: Vec<u32>,
     state: S,
 }
 
-/// Whether there is an order.
+/// Checks that a linearization exists.
 pub fn check<M: Model>(
     model: &M,
     initial: M::State,
@@ -84,9 +83,9 @@ pub fn check<M: Model>(
 struct Search<'a, M: Model> {
     model: &'a M,
     operations: &'a [Timed<M::Input>],
-    /// Those that end, in order of calls.
+    /// Operations with an end, in order of calls.
     bound: Vec<usize>,
-    /// Those that may never have happened and have no end.
+    /// Operations that may never have happened and have no end.
     loose: Vec<usize>,
 }
 
@@ -107,7 +106,7 @@ impl<M: Model> Search<'_, M> {
                 furthest = (configuration.done, candidates.clone());
             }
             let mut next = self.after(&configuration, &candidates);
-            // The first of them is to be tried first.
+            // The first of them is tried first.
             next.reverse();
             for configuration in next {
                 if tried.insert(configuration.clone()) {
@@ -126,7 +125,7 @@ impl<M: Model> Search<'_, M> {
         Stuck { around, gave_up }
     }
 
-    /// Places in `bound` of those that can be next: nobody else has returned before they were called.
+    /// Positions in `bound` of possible next operations: no other pending operation returned before they were called.
     fn candidates(&self, configuration: &Configuration<M::State>) -> Vec<usize> {
         let mut earliest = NEVER;
         let mut candidates = Vec::new();
@@ -159,7 +158,7 @@ impl<M: Model> Search<'_, M> {
                 next.push(self.with(configuration, place, state));
             }
         }
-        // Who need not have happened is tried last.
+        // Operations that need not have happened are tried last.
         let limit = candidates.iter().map(|place| self.operations[self.bound[*place]].ret).min();
         for (number, place) in self.loose.iter().enumerate() {
             let operation = &self.operations[*place];
@@ -202,7 +201,7 @@ impl<M: Model> Search<'_, M> {
 mod tests {
     use super::*;
 
-    /// A register: writes, reads and swaps with an expectation.
+    /// A register: writes, reads and compare-and-swaps.
     struct Register;
 
     enum Input {
@@ -241,7 +240,7 @@ mod tests {
     fn what_can_be_put_in_order_passes() {
         assert!(holds(&[]));
         assert!(holds(&[op(0, 1, Write(1)), op(2, 3, Read(1))]));
-        // Beside each other, either order will do.
+        // Concurrent operations may take effect in either order.
         assert!(holds(&[op(0, 10, Write(1)), op(1, 9, Read(0)), op(2, 8, Read(1))]));
         assert!(holds(&[op(0, 10, Write(1)), op(0, 10, Write(2)), op(11, 12, Read(1))]));
         assert!(holds(&[op(0, 10, Swap(1, 2)), op(5, 6, Write(1)), op(11, 12, Read(2))]));
@@ -281,11 +280,11 @@ mod tests {
             assert!(holds(&[maybe(0, NEVER, Write(1)), op(5, 6, Read(value))]));
             assert!(holds(&[maybe(0, 3, Write(1)), op(5, 6, Read(value))]));
         }
-        // Long after, too, but not before it was asked for, nor after it was over.
+        // It may happen much later, but not before its call, nor after its end.
         assert!(holds(&[maybe(0, NEVER, Write(1)), op(1, 2, Read(0)), op(5, 6, Read(1))]));
         assert!(!holds(&[maybe(3, NEVER, Write(1)), op(1, 2, Read(1))]));
         assert!(!holds(&[maybe(0, 3, Write(1)), op(4, 5, Read(0)), op(6, 7, Read(1))]));
-        // And once.
+        // It happens only once.
         let twice =
             [maybe(0, NEVER, Write(1)), op(1, 2, Read(1)), op(3, 4, Write(2)), op(5, 6, Read(1))];
         assert!(!holds(&twice));

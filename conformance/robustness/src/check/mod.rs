@@ -1,4 +1,4 @@
-//! Holds what was recorded against what is promised.
+//! Checks of a recorded history against the guarantees of the API.
 
 pub mod linear;
 mod reads;
@@ -12,38 +12,38 @@ use crate::history::History;
 
 pub use reference::Reference;
 
-/// A broken promise.
+/// A violated guarantee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which promise.
+    /// The guarantee.
     pub promise: &'static str,
-    /// What was seen instead.
+    /// The observation that violates it.
     pub what: String,
 }
 
 impl Violation {
-    /// A promise, and what was seen instead.
+    /// Makes a violation.
     pub fn new(promise: &'static str, what: impl Into<String>) -> Violation {
         Violation { promise, what: what.into() }
     }
 }
 
-/// How much was held against the promises: a check of nothing proves nothing.
+/// Numbers of checks: a check of nothing proves nothing.
 #[derive(Debug, Default, Clone)]
 pub struct Checked {
-    /// Operations that were put in an order.
+    /// Linearized operations.
     pub ordered: usize,
     /// Lists that were compared with the history at their revision.
     pub lists: usize,
     /// Watch events that were compared with the history.
     pub events: usize,
-    /// Comparisons that could not be made because nobody had seen that part of the history.
+    /// Comparisons that were impossible because that part of the history was not observed.
     pub unclear: usize,
-    /// Revisions known of.
+    /// Known revisions.
     pub revisions: usize,
 }
 
-/// All violations, the one that explains most first.
+/// All violations, the most significant first.
 pub fn all(history: &History) -> (Vec<Violation>, Checked) {
     let mut violations = Vec::new();
     let mut checked = Checked::default();

@@ -1,10 +1,10 @@
-//! Reads: a list is the history at its revision, whole and in order; and revisions grow with time.
+//! Checks of reads: a list is the complete, ordered state at its revision; and revisions grow with time.
 
 use super::reference::Held;
 use super::{Checked, Reference, Violation};
 use crate::history::{At, History, Operation, Outcome, Request, Version};
 
-/// All reads.
+/// Checks all reads.
 pub fn check(
     history: &History,
     reference: &Reference,
@@ -26,7 +26,7 @@ pub fn check(
     in_time(history, violations);
 }
 
-/// A list has the revision that was asked for.
+/// Checks that a list has the requested revision.
 fn revision_asked_for(operation: &Operation, revision: u64, violations: &mut Vec<Violation>) {
     let Request::List { at, .. } = operation.request else { return };
     let fits = match at {
@@ -40,7 +40,7 @@ fn revision_asked_for(operation: &Operation, revision: u64, violations: &mut Vec
     }
 }
 
-/// What somebody was told is the state of everything at a revision: it is the history at that revision.
+/// Checks that a reported state is the history's state at that revision.
 pub fn state(
     reference: &Reference,
     revision: u64,
@@ -74,15 +74,15 @@ pub fn state(
     }
 }
 
-/// An operation with its place in the order: it happened at this revision, or saw it and nothing after.
+/// An operation with its revision: its own, or the last one that it saw.
 struct Placed<'a> {
     revision: u64,
     write: bool,
     operation: &'a Operation,
 }
 
-/// Whatever ended before something else began has a smaller revision: the order of revisions is one in which
-/// everything can have happened.
+/// Checks that an operation that ended before another began has a smaller revision: the order of revisions is a
+/// linearization.
 fn in_time(history: &History, violations: &mut Vec<Violation>) {
     let mut by_start: Vec<Placed<'_>> = history.operations.iter().filter_map(place).collect();
     by_start.sort_by_key(|placed| placed.operation.start);
@@ -98,7 +98,7 @@ fn in_time(history: &History, violations: &mut Vec<Violation>) {
             }
         }
         let Some(before) = greatest else { continue };
-        // A write is after everything; a list may be at the revision of what came before.
+        // A write has a greater revision than everything before; a list may have the revision of an earlier operation.
         if current.revision < before.revision
             || (current.write && current.revision == before.revision)
         {

@@ -1,52 +1,52 @@
-//! The history that everybody must agree with: what is known of each revision, from all who were told.
+//! Reference history: the facts about each revision, from all clients and watchers, which must agree with it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Violation;
 use crate::history::{Change, History, Interest, Nanos, Operation, Outcome, Seen, Version};
 
-/// What is known of a revision.
+/// Change of a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The object that changed.
+    /// Name of the changed object.
     pub key: String,
-    /// What it holds since; `None` when it was deleted.
+    /// New value; `None` for a deletion.
     pub value: Option<String>,
 }
 
-/// What is known of a value.
+/// Facts about a value.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// The revision that wrote it.
+    /// Revision that wrote it.
     pub revision: u64,
-    /// The life of the name that it belongs to, if somebody was told.
+    /// UID of the object that it belongs to, if it was observed.
     pub uid: Option<String>,
-    /// When somebody was first told of it.
+    /// Time of the first observation.
     pub first_seen: Nanos,
 }
 
-/// What a key held at a revision.
+/// Value of a key at a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held<'a> {
-    /// This; `None` for nothing.
+    /// Known value; `None` if the object did not exist.
     Known(Option<&'a str>),
-    /// Nobody saw all of the history just before.
+    /// Part of the history just before was not observed.
     Unclear,
 }
 
-/// The history that everybody must agree with.
+/// Reference history of a run.
 #[derive(Debug, Default)]
 pub struct Reference {
     entries: BTreeMap<u64, Entry>,
     by_key: HashMap<String, BTreeMap<u64, Option<String>>>,
     values: HashMap<String, Known>,
-    /// Stretches of revisions that somebody saw whole: after the first, up to the second. Apart from each other.
+    /// Disjoint ranges of revisions that were observed completely: after the first, up to the second.
     covered: Vec<(u64, u64)>,
 }
 
 impl Reference {
-    /// Gathers what everybody was told. Two who were told different things are a violation, and so is what
-    /// nobody wrote.
+    /// Collects all observations. Contradicting observations are a violation, and so are values that were never
+    /// written.
     pub fn of(history: &History, violations: &mut Vec<Violation>) -> Reference {
         let mut gathering =
             Gathering { reference: Reference::default(), writes: HashMap::new(), violations };
@@ -71,17 +71,17 @@ impl Reference {
         reference
     }
 
-    /// How many revisions are known.
+    /// Number of known revisions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// What is known of a value, if anybody saw it.
+    /// Facts about a value, if it was observed.
     pub fn value(&self, value: &str) -> Option<&Known> {
         self.values.get(value)
     }
 
-    /// The value that a revision wrote.
+    /// Value that a revision wrote.
     pub fn written_at(&self, revision: u64) -> Option<&str> {
         self.entries.get(&revision)?.value.as_deref()
     }
@@ -92,23 +92,23 @@ impl Reference {
         range.into_iter().flatten().map(|(revision, entry)| (*revision, entry))
     }
 
-    /// The keys that were ever written.
+    /// Keys that were ever written.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.by_key.keys().map(String::as_str)
     }
 
-    /// Whether somebody saw all that happened after the first and up to the second revision.
+    /// Whether all changes after the first and up to the second revision were observed.
     pub fn is_covered(&self, after: u64, until: u64) -> bool {
         after >= until || self.covered.iter().any(|(from, to)| *from <= after && until <= *to)
     }
 
-    /// Whether all of the history is known: what is not in it did not happen.
+    /// Whether the whole history was observed, so that everything else did not happen.
     pub fn is_complete(&self) -> bool {
         let last = self.entries.last_key_value().map_or(0, |(revision, _)| *revision);
         self.is_covered(0, last)
     }
 
-    /// What a key held at a revision.
+    /// Value of a key at a revision.
     pub fn held(&self, key: &str, revision: u64) -> Held<'_> {
         let last = self.by_key.get(key).and_then(|all| all.range(..=revision).next_back());
         let (since, value) = last.map_or((0, None), |(since, value)| (*since, value.as_deref()));
@@ -118,7 +118,7 @@ impl Reference {
         }
     }
 
-    /// What a key held just before a revision that changed it.
+    /// Value of a key just before a revision that changed it.
     pub fn held_before(&self, key: &str, revision: u64) -> Held<'_> {
         self.held(key, revision.saturating_sub(1))
     }
@@ -126,7 +126,7 @@ impl Reference {
 
 struct Gathering<'a, 'v> {
     reference: Reference,
-    /// Who would have written which value.
+    /// Operations by the value that they would write.
     writes: HashMap<&'a str, &'a Operation>,
     violations: &'v mut Vec<Violation>,
 }
@@ -161,7 +161,7 @@ impl Gathering<'_, '_> {
                 }
             }
             Seen::Event { change: Change::Deleted, key, version } => {
-                // Who selects is also told so when an object leaves the selection.
+                // A watcher with a selector also gets DELETED when an object leaves the selection.
                 if *interest != Interest::Selected {
                     self.note(version.revision, key, None, who);
                 }
@@ -188,7 +188,7 @@ impl Gathering<'_, '_> {
         }
     }
 
-    /// Nobody sees what nobody wrote.
+    /// Reports an observed value that no successful or unknown operation wrote.
     fn written(&mut self, key: &str, value: &str, who: &str) {
         let writer = self.writes.get(value).copied();
         let fits = writer.is_some_and(|o| {
@@ -215,13 +215,13 @@ impl Gathering<'_, '_> {
     }
 }
 
-/// The stretches that were seen whole by somebody who wants to see everything.
+/// Ranges that watchers of everything observed completely.
 fn covered(history: &History) -> Vec<(u64, u64)> {
     let mut stretches: Vec<(u64, u64)> = history.stored_range.into_iter().collect();
     for watcher in history.watchers.iter().filter(|watcher| watcher.interest == Interest::All) {
         stretches.extend(stretches_of(&watcher.log).into_iter().map(|s| (s.after, s.until)));
     }
-    // Nothing was there before the first write of the run: all keys begin as absent.
+    // No object existed before the first write of the run.
     if let Some(first) = stretches.iter().map(|(after, _)| *after).min() {
         stretches.push((0, first));
     }
@@ -236,19 +236,19 @@ fn covered(history: &History) -> Vec<(u64, u64)> {
     joined
 }
 
-/// A stretch of the history that a watcher was told, without a break: it may have been on several connections,
-/// each taking up where the last one ended.
+/// Contiguous part of the history that a watcher received, possibly on several connections, each resuming where the
+/// last one ended.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// It knows the state at this revision.
+    /// Revision at which the watcher knows the state.
     pub after: u64,
-    /// It was told everything up to here.
+    /// Revision up to which it received everything.
     pub until: u64,
-    /// What it was told, in order: positions in its log.
+    /// Received events, in order: positions in its log.
     pub events: Vec<usize>,
 }
 
-/// The stretches of a watcher's log. A list, the state at the beginning of a watch and 410 begin a new one.
+/// Contiguous parts of a watcher's log. A list, the initial events of a watch and 410 begin a new one.
 pub fn stretches_of(log: &[(Nanos, Seen)]) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut current: Option<Stretch> = None;

@@ -1,5 +1,5 @@
-//! Every object is a register that can be created, replaced, swapped, deleted and read: linearizable, and in
-//! the order of revisions.
+//! Checks of objects as registers that can be created, replaced, swapped, deleted and read: linearizable, and in the
+//! order of revisions.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,26 @@ use super::linear::{self, Model, Timed};
 use super::{Checked, Reference, Violation};
 use crate::history::{At, History, NEVER, Nanos, Operation, Outcome, Request};
 
-/// An object.
+/// Model of an object.
 struct Register<'a> {
     reference: &'a Reference,
 }
 
-/// What an object is.
+/// State of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State<'a> {
-    /// What it holds; `None` where there is none.
+    /// Value; `None` if the object does not exist.
     value: Option<&'a str>,
-    /// The last revision that is known.
+    /// Last known revision.
     revision: u64,
 }
 
-/// What has to be there for an operation.
+/// Precondition of an operation.
 #[derive(Debug, Clone)]
 enum Need<'a> {
     Nothing,
     Something,
-    /// The value written at the revision that was expected; `None` if nobody ever saw that.
+    /// The value written at the expected revision; `None` if that was never observed.
     Value(Option<&'a str>),
     Uid(&'a str),
 }
@@ -34,11 +34,11 @@ enum Need<'a> {
 /// An operation with its outcome.
 #[derive(Debug, Clone)]
 enum Input<'a> {
-    /// It was done: what is held since, and the revision if somebody was told.
+    /// It took effect: the new value, and the revision if it was observed.
     Done { need: Vec<Need<'a>>, value: Option<&'a str>, revision: Option<u64> },
-    /// It was refused because this was there, or not.
+    /// It was refused because of this state.
     Refused(Vec<Need<'a>>),
-    /// This was read.
+    /// It read this value.
     Read(Option<&'a str>),
 }
 
@@ -53,7 +53,7 @@ impl<'a> Register<'a> {
         }
     }
 
-    /// Whether somebody who needs this can be told that it is not so, though something is there.
+    /// Whether an operation with this precondition can be refused with a conflict, although the object exists.
     fn conflicts(&self, state: &State<'a>, need: &Need<'a>) -> bool {
         match (need, state.value) {
             (Need::Value(expected), Some(value)) => *expected != Some(value),
@@ -91,7 +91,7 @@ impl<'a> Model for Register<'a> {
     }
 }
 
-/// Every key by itself.
+/// Checks every key by itself.
 pub fn check(
     history: &History,
     reference: &Reference,
@@ -130,13 +130,13 @@ pub fn check(
     }
 }
 
-/// A consistent list reads every object.
+/// Adds a consistent list as a read of every object.
 fn list<'a>(
     reference: &'a Reference,
     operation: &'a Operation,
     by_key: &mut HashMap<&'a str, Vec<(&'a Operation, Timed<Input<'a>>)>>,
 ) {
-    // The pages after the first are of the past.
+    // Pages after the first read the past.
     let Request::List { at: At::Consistent, limit: None } = operation.request else { return };
     let Outcome::List { items, .. } = &operation.outcome else { return };
     for key in reference.keys() {
@@ -147,7 +147,7 @@ fn list<'a>(
     }
 }
 
-/// What an operation says about its object; `None` for nothing.
+/// Input of the checker for an operation; `None` if it says nothing about its object.
 fn timed<'a>(
     history: &History,
     reference: &'a Reference,
@@ -164,7 +164,7 @@ fn timed<'a>(
         (Request::Create { .. }, Outcome::NotFound) => return None,
         (_, Outcome::NotFound) => Input::Refused(vec![Need::Nothing]),
         (_, Outcome::Conflict) => match needs(reference, request) {
-            // Nothing was expected: who is told so has met too many others.
+            // Without a precondition, a conflict means too many concurrent writes.
             needs if matches!(needs.as_slice(), [Need::Something]) => return None,
             needs => Input::Refused(needs),
         },
@@ -182,8 +182,8 @@ fn timed<'a>(
     Some(Timed { call: *start, ret: *end, maybe: false, input })
 }
 
-/// A write whose outcome its client does not know. What others saw says whether it happened; and it cannot have
-/// been done by a server that was dead.
+/// Input for a write of unknown outcome. Other observations say whether it happened; and a dead server cannot have done
+/// it.
 fn unknown<'a>(
     history: &History,
     reference: &'a Reference,
@@ -203,7 +203,7 @@ fn unknown<'a>(
     Some(Timed { call: *start, ret, maybe, input })
 }
 
-/// What has to be there for a write.
+/// Preconditions of a write.
 fn needs<'a>(reference: &'a Reference, request: &'a Request) -> Vec<Need<'a>> {
     match request {
         Request::Create { .. } => vec![Need::Nothing],

@@ -1,4 +1,5 @@
-//! Histories that must pass, and ones that must not: a checker that cannot fail proves nothing.
+//! Tests of the checks with histories that must pass, and ones that must fail: a checker that cannot fail proves
+//! nothing.
 
 use super::{Violation, all};
 use crate::history::{
@@ -61,7 +62,8 @@ fn watcher(interest: Interest, lines: Vec<Seen>) -> Watched {
     Watched { name: format!("{interest:?}"), interest, log }
 }
 
-/// Created selected at 2, changed to unselected at 3, deleted at 4, created at 5; seen by one who sees everything.
+/// History of an object: created selected at 2, changed to unselected at 3, deleted at 4, created at 5; observed by a
+/// watcher of everything.
 fn history() -> History {
     let operations = vec![
         create(10, "c0.1.in", 2),
@@ -95,7 +97,7 @@ fn broken(change: impl FnOnce(&mut History)) -> Vec<&'static str> {
     all(&history).0.iter().map(|Violation { promise, .. }| *promise).collect()
 }
 
-/// A second watcher is told this.
+/// Violations if a second watcher receives these lines.
 fn broken_by(interest: Interest, lines: Vec<Seen>) -> Vec<&'static str> {
     broken(|history| history.watchers.push(watcher(interest, lines)))
 }
@@ -122,7 +124,7 @@ fn an_acknowledged_write_that_is_lost_is_found() {
     assert_eq!(broken(|h| h.operations.push(get(60, None))), [linearizable]);
     let stale = get(60, Some(version("c0.1.in", 2)));
     assert_eq!(broken(|h| h.operations.push(stale)), [linearizable]);
-    // Another write is given the revision of one that was acknowledged.
+    // Another write gets the revision of an acknowledged one.
     let again = update(60, "c0.4.in", 5, 5);
     assert!(broken(|h| h.operations.push(again)).contains(&"a revision is one write"));
 }
@@ -169,7 +171,7 @@ fn gaps_are_found_and_410_is_none() {
         lines.remove(missing);
         assert_eq!(broken_by(Interest::All, lines), ["a watch has no gap"], "{missing}");
     }
-    // The last is only missing once something says that it should be there.
+    // The last event is missing only once a later line implies it.
     let mut lines = told();
     lines.pop();
     assert_eq!(broken_by(Interest::All, lines.clone()), Vec::<&str>::new());

@@ -1,12 +1,12 @@
-//! What watchers are promised: ordered, unique, atomic, reliable, resumable, bookmarkable, with the previous
-//! value, with creations told apart, filtered; and 410 rather than a gap.
+//! Checks of the watch guarantees: ordered, unique, atomic, reliable, resumable, bookmarkable, with the previous value,
+//! with creations marked, filtered; and 410 rather than a gap.
 
 use super::reference::{Entry, Held, Stretch, stretches_of};
 use super::{Checked, Reference, Violation, reads};
 use crate::history::{Change, History, Interest, Seen, Version, Watched};
 use crate::traffic::is_selected;
 
-/// All watchers.
+/// Checks all watchers.
 pub fn check(
     history: &History,
     reference: &Reference,
@@ -23,7 +23,7 @@ pub fn check(
     }
 }
 
-/// Every line is one that a client understands, and there is always a next one or an end.
+/// Checks that every line is valid, and that a next line or the end always follows.
 fn whole(watcher: &Watched, violations: &mut Vec<Violation>) {
     for (_, seen) in &watcher.log {
         if let Seen::Broken(why) = seen {
@@ -33,9 +33,9 @@ fn whole(watcher: &Watched, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Ordered, unique, resumable and bookmarkable: on a connection and across those that take up where the last
-/// one was, revisions grow, and nothing comes that a bookmark said had been told. A revision is one object's, so
-/// that what happens at once is told at once (atomic).
+/// Checks that events are ordered, unique, resumable and bookmarkable: on a connection and across resumed ones,
+/// revisions grow, and no event comes that a bookmark has covered. A revision changes one object, so that simultaneous
+/// changes are one event (atomic).
 fn order(watcher: &Watched, violations: &mut Vec<Violation>) {
     let mut told: Option<u64> = None;
     let mut bookmark: Option<u64> = None;
@@ -73,7 +73,7 @@ fn order(watcher: &Watched, violations: &mut Vec<Violation>) {
     }
 }
 
-/// What a watcher was told is the state to begin with: it is the history at that revision.
+/// Checks that the initial state of a watcher is the history's state at that revision.
 fn states(
     watcher: &Watched,
     reference: &Reference,
@@ -108,7 +108,7 @@ fn states(
                 continue;
             }
         };
-        // Those who select are compared with what they would have been told.
+        // Watchers with a selector are compared with their filtered view.
         match watcher.interest {
             Interest::All => {
                 let who = format!("watcher {}'s state", watcher.name);
@@ -151,7 +151,7 @@ fn wants(interest: &Interest, key: &str, value: &str) -> bool {
     }
 }
 
-/// The comparison of a stretch with the history.
+/// Comparison of a contiguous part with the history.
 struct Telling<'a> {
     watcher: &'a Watched,
     reference: &'a Reference,
@@ -159,7 +159,7 @@ struct Telling<'a> {
     checked: &'a mut Checked,
 }
 
-/// What a watcher has to be told of a revision.
+/// Event that a watcher must receive for a revision.
 #[derive(Debug, PartialEq, Eq)]
 struct Told<'a> {
     revision: u64,
@@ -169,7 +169,7 @@ struct Told<'a> {
 }
 
 impl Telling<'_> {
-    /// Reliable: every event that it is interested in, no other, and each as it has to be told.
+    /// Checks reliability: every matching event, no other, and each with the right type and object.
     fn check(&mut self, stretch: &Stretch) {
         let Telling { watcher, reference, .. } = *self;
         let told = stretch.events.iter().filter_map(|place| told(&watcher.log[*place].1));
@@ -178,7 +178,7 @@ impl Telling<'_> {
             let expected = match expected(reference, &watcher.interest, revision, entry) {
                 Some(expected) => expected,
                 None => {
-                    // Whether that is a creation cannot be told; that it was told can.
+                    // The previous value is unknown, so that the event of this revision is not checked.
                     self.checked.unclear += 1;
                     while told.next_if(|told| told.revision <= revision).is_some() {}
                     continue;
@@ -211,7 +211,7 @@ impl Telling<'_> {
         }
     }
 
-    /// An event that is not in the history, unless nobody else can know.
+    /// Reports an event that is not in the history, unless that part was not observed.
     fn phantom(&mut self, seen: &Told<'_>) {
         if !self.reference.is_covered(seen.revision.saturating_sub(1), seen.revision) {
             self.checked.unclear += 1;
@@ -227,8 +227,7 @@ fn told(seen: &Seen) -> Option<Told<'_>> {
     Some(Told { revision: version.revision, change: *change, key, value: &version.value })
 }
 
-/// What somebody has to be told of a revision. The outer `None` where that is not known; the inner one for
-/// nothing.
+/// Event that a watcher must receive for a revision. The outer `None` if it is unknown; the inner one if there is none.
 fn expected<'a>(
     reference: &'a Reference,
     interest: &Interest,
@@ -246,13 +245,13 @@ fn expected<'a>(
         (None, None) => return Some(None),
         (None, Some(after)) => (Change::Added, after),
         (Some(_), Some(after)) => (Change::Modified, after),
-        // The last object that the watcher knew, at the revision at which it went.
+        // The last object that the watcher knew, at the revision of its removal.
         (Some(before), None) => (Change::Deleted, before),
     };
     Some(Some(Told { revision, change, key, value }))
 }
 
-/// Which promise is broken when something else was told.
+/// Guarantee that another event violates.
 fn promise_of(seen: &Told<'_>, expected: &Option<Told<'_>>) -> &'static str {
     match (seen.change, expected.as_ref().map(|expected| expected.change)) {
         (Change::Deleted, Some(Change::Deleted)) => "DELETED carries the last object",

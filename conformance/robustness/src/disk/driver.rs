@@ -1,7 +1,7 @@
-//! The process that writes: a few writers on a few keys, with compaction, a close and an opening in the middle.
+//! Driver process: a few writers on a few keys, with compaction, and a close and reopening in the middle.
 //!
-//! It says what it tries and what was acknowledged in a file beside the store, a line each, before and after:
-//! `try KEY VALUE`, `ack REVISION KEY VALUE`. A value of `-` is a deletion.
+//! Prints attempts and acknowledgements to a file beside the store, a line each, before and after: `try KEY VALUE`,
+//! `ack REVISION KEY VALUE`. A value of `-` is a deletion.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,27 +10,27 @@ use std::path::Path;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{Engine, Error, Revision};
 
-/// The store, below the folder.
+/// Store, below the folder.
 pub const STORE: &str = "db";
-/// What was tried and acknowledged, below the folder.
+/// File of attempts and acknowledgements, below the folder.
 pub const ACKS: &str = "acks";
-/// Keys that are written.
+/// Number of keys that are written.
 const KEYS: usize = 12;
-/// Writes at a time, which the store puts into one transaction.
+/// Number of concurrent writes, which the store puts into one transaction.
 const AT_ONCE: usize = 3;
-/// A store that cannot be opened is tried again so often.
+/// Attempts to open a store.
 const OPENINGS: usize = 3;
-/// After so many failures in a row the disk is taken for broken for good.
+/// Number of consecutive failures after which the disk counts as permanently broken.
 const BROKEN: usize = 12;
 
-/// Writes until it has written enough or nothing works any more. Fails if the store does not go on though the disk
+/// Writes until it has written enough or the disk is broken. Fails if the store does not recover although the disk
 /// does.
 pub async fn drive(folder: &Path, writes: usize, size: usize) -> Result<(), String> {
     let acks = File::options().create(true).append(true).open(folder.join(ACKS));
     let mut driver = Driver { acks: acks.map_err(|error| error.to_string())?, size, failed: 0 };
     let mut store = open(folder)?;
     let (turns, mut turn) = (writes.div_ceil(AT_ONCE), 0);
-    // What fails in the end is tried a few times more: a fault that passes must not be the last word.
+    // A failure at the end is retried a few times: a transient fault must not be the last result.
     while turn < turns || (1..BROKEN).contains(&driver.failed) {
         let batch = (0..AT_ONCE).map(|place| driver.prepare(turn * AT_ONCE + place));
         let batch: Vec<(String, usize)> = batch.collect();
@@ -76,19 +76,19 @@ fn open(folder: &Path) -> Result<Embedded, String> {
     opened.map_err(|error| format!("cannot open: {error}"))
 }
 
-/// A write that is going to be made.
+/// A planned write.
 struct Step {
     key: String,
-    /// `None` to delete.
+    /// New value; `None` to delete.
     value: Option<String>,
-    /// `None` to create.
+    /// Expected revision; `None` to create.
     expected: Option<Revision>,
 }
 
 struct Driver {
     acks: File,
     size: usize,
-    /// Failures in a row.
+    /// Number of consecutive failures.
     failed: usize,
 }
 
@@ -97,7 +97,7 @@ impl Driver {
         (format!("/registry/things/{}", number * 7 % KEYS), number)
     }
 
-    /// What to do with a key; `None` where it cannot be read.
+    /// Plans a write of a key; `None` if the key cannot be read.
     async fn plan(&mut self, store: &Embedded, key: &str, number: usize) -> Option<Step> {
         let current = match store.get(key.as_bytes(), None).await {
             Ok(read) => read.entry,

@@ -1,19 +1,19 @@
-//! A disk as it can be after a power loss: what was synced is there; of what was not, anything or nothing.
+//! Possible disk states after a power loss: synced data are there; of other data, any part or none.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::dice::Dice;
 
-/// The unit that a disk writes whole.
+/// Unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// A line of the shim's trace.
+/// A record of the shim's trace.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// Bytes at a place of a file.
+    /// Bytes are written to a file.
     Write { path: &'a str, at: usize, data: &'a [u8] },
-    /// A file gets a length.
+    /// A file is truncated or extended.
     Truncate { path: &'a str, length: usize },
     /// A file is synced.
     Sync { path: &'a str },
@@ -21,13 +21,13 @@ pub enum Record<'a> {
     FailedSync { path: &'a str },
     /// A folder is synced.
     SyncFolder,
-    /// A file comes into being.
+    /// A file is created.
     Create { path: &'a str },
     /// A file is removed.
     Remove { path: &'a str },
 }
 
-/// The next record of a trace, and the rest of it. `None` at its end, or where it is not whole.
+/// Next record of a trace, and the rest. `None` at its end, or if the record is incomplete.
 pub fn next_record(trace: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let end = trace.iter().position(|byte| *byte == b'\n')?;
     let line = std::str::from_utf8(trace.get(..end)?).ok()?;
@@ -49,22 +49,22 @@ pub fn next_record(trace: &[u8]) -> Option<(Record<'_>, &[u8])> {
     })
 }
 
-/// What becomes of what was not synced.
+/// Loss of data that were not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// All of it is lost.
+    /// All is lost.
     All,
-    /// Nothing is.
+    /// Nothing is lost.
     Nothing,
-    /// Some writes are, by chance.
+    /// Random writes are lost.
     Some,
-    /// The last write of each file is cut off within.
+    /// The last write of each file is cut.
     Torn,
-    /// Sectors are, by chance.
+    /// Random sectors are lost.
     Sectors,
 }
 
-/// All of them.
+/// All kinds of loss.
 pub const LOSSES: [Lost; 5] = [Lost::All, Lost::Nothing, Lost::Some, Lost::Torn, Lost::Sectors];
 
 #[derive(Debug, Clone)]
@@ -79,23 +79,23 @@ struct File<'a> {
     pending: Vec<Pending<'a>>,
 }
 
-/// A disk, with what is synced and what is not.
+/// A disk, with synced and unsynced data.
 #[derive(Debug, Default)]
 pub struct Disk<'a> {
     files: Vec<File<'a>>,
-    /// Whether it takes syncs for nothing, as the worst disks do.
+    /// Whether it ignores syncs, as the worst disks do.
     lies: bool,
     names: BTreeMap<&'a str, usize>,
     durable_names: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Disk<'a> {
-    /// A disk whose syncs do nothing.
+    /// Makes a disk that ignores syncs.
     pub fn that_lies() -> Disk<'a> {
         Disk { lies: true, ..Disk::default() }
     }
 
-    /// Takes in what a record says.
+    /// Applies a record.
     pub fn apply(&mut self, record: Record<'a>) {
         match record {
             Record::Write { path, at, data } => {
@@ -111,7 +111,7 @@ impl<'a> Disk<'a> {
                     pending.apply(&mut file.durable);
                 }
             }
-            // Linux takes what it could not write for written: no later sync tries again.
+            // Linux considers data of a failed sync written: no later sync retries them.
             Record::FailedSync { path } => {
                 if let Some(place) = self.names.get(path) {
                     self.files[*place].pending.clear();
@@ -135,7 +135,7 @@ impl<'a> Disk<'a> {
         &mut self.files[place]
     }
 
-    /// Writes the files as they are after a power loss.
+    /// Writes the files in a state after a power loss.
     pub fn write(&self, folder: &Path, lost: Lost, dice: &mut Dice) -> std::io::Result<()> {
         let old_names = match lost {
             Lost::All => true,
@@ -144,7 +144,7 @@ impl<'a> Disk<'a> {
         };
         let names = if old_names { &self.durable_names } else { &self.names };
         for (path, place) in names {
-            // SQLite's shared memory is made anew.
+            // SQLite recreates its shared memory.
             if path.ends_with("-shm") {
                 continue;
             }

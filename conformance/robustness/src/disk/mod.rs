@@ -1,5 +1,5 @@
-//! The embedded store on a disk that fails: by a shim between the store's process and the C library
-//! (`faults/shim.c`), since this project has no unsafe code.
+//! Embedded store on a failing disk, by a shim between the store's process and the C library (`faults/shim.c`), since
+//! this project has no unsafe code.
 
 pub mod driver;
 mod image;
@@ -13,13 +13,13 @@ use std::process::{Command, Output};
 pub use positions::positions;
 pub use power::power;
 
-/// The shim's source, so that the program can be run anywhere.
+/// Source of the shim, embedded so that the program runs anywhere.
 const SHIM: &str = include_str!("../../faults/shim.c");
 
-/// The word that makes this program the one that writes.
+/// Command that runs the driver process.
 pub const DRIVER: &str = "driver";
 
-/// Where the files are: in memory, as the disk is a pretended one anyway.
+/// Temporary folder, in memory, as the disk is simulated anyway.
 fn folder() -> Result<tempfile::TempDir, String> {
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -27,7 +27,7 @@ fn folder() -> Result<tempfile::TempDir, String> {
     made.map_err(|error| error.to_string())
 }
 
-/// Compiles the shim; `None` where there is no C compiler, which is said.
+/// Compiles the shim; `None` without a C compiler, which is reported.
 pub fn shim(folder: &Path) -> Result<Option<PathBuf>, String> {
     if kevel_test_support::program("cc").is_none() {
         return Ok(None);
@@ -43,7 +43,7 @@ pub fn shim(folder: &Path) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// Runs the driver on a folder, behind the shim, and waits for its end.
+/// Runs the driver on a folder with the shim, and waits for its end.
 fn drive(
     shim: &Path,
     folder: &Path,

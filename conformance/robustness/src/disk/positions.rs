@@ -1,4 +1,4 @@
-//! Every position: the first write to the disk fails, then the second, and so on; the same for syncs, truncations
+//! Faults at every position: the first disk write fails, then the second, and so on; the same for syncs, truncations
 //! and reads.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::driver::{ACKS, STORE};
 use super::verify::{Said, verify};
 use super::{drive, folder, shim};
 
-/// What fails, how, and how often (0: for good).
+/// Failing call, error, and number of failures (0: permanent).
 const FAULTS: &[(&str, &str, u32)] = &[
     ("write", "enospc", 1),
     ("write", "enospc", 0),
@@ -19,16 +19,16 @@ const FAULTS: &[(&str, &str, u32)] = &[
     ("sync", "eio", 1),
     ("sync", "eio", 0),
     ("truncate", "eio", 1),
-    // SQLite takes EIO for a damaged file, and anything else for a disk that fails.
+    // SQLite takes EIO for a damaged file, and any other error for a failing disk.
     ("read", "eio", 1),
     ("read", "estale", 1),
 ];
-/// Bytes of a value.
+/// Size of a value in bytes.
 const SIZE: usize = 1000;
-/// Runs at a time.
+/// Number of concurrent runs.
 const WORKERS: usize = 2;
 
-/// What came of it.
+/// Results of all runs.
 #[derive(Debug, Default)]
 struct Tally {
     runs: BTreeMap<String, usize>,
@@ -36,7 +36,7 @@ struct Tally {
     broken: Vec<String>,
 }
 
-/// Tries every position of so many writes, or every `stride`-th, from the `first` on. Whether everything held.
+/// Tries every `stride`-th position of a number of writes, from the `first` on. Returns whether all runs passed.
 pub async fn positions(writes: usize, stride: usize, first: usize) -> Result<bool, String> {
     let base = folder()?;
     let Some(shim) = shim(base.path())? else { return Ok(true) };
@@ -98,7 +98,7 @@ fn kind_of(case: &str) -> String {
     }
 }
 
-/// How many calls of each kind there are when nothing fails.
+/// Number of calls of each kind without faults.
 fn count(shim: &Path, base: &Path, writes: usize) -> Result<BTreeMap<String, usize>, String> {
     let (folder, counts) = (base.join("count"), base.join("counts"));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -112,7 +112,7 @@ fn count(shim: &Path, base: &Path, writes: usize) -> Result<BTreeMap<String, usi
     Ok(pairs.filter_map(|(name, n)| Some((name.to_owned(), n.parse().ok()?))).collect())
 }
 
-/// One run with a fault: how many writes were acknowledged.
+/// Runs one case; returns the number of acknowledged writes.
 async fn try_case(
     shim: &Path,
     folder: &Path,
@@ -127,7 +127,7 @@ async fn try_case(
     let said = std::fs::read_to_string(folder.join(ACKS)).unwrap_or_default();
     let said = Said::read(&said);
     verify(&folder.join(STORE), &said).await?;
-    // Where one call alone failed, the store goes on by itself.
+    // After a single failed call, the store recovers by itself.
     let printed = String::from_utf8_lossy(&output.stdout);
     if passes && !printed.contains("failed in the end: 0") {
         let why = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,4 @@
-//! Power loss at every sync: the store is opened on each disk that can be left, and must have all that was
-//! acknowledged by then.
+//! Power loss at every sync: the store is opened on each possible disk state, and must have all acknowledged writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +9,15 @@ use super::verify::{Said, verify};
 use super::{drive, folder, shim};
 use crate::dice::Dice;
 
-/// Bytes of a value: small ones, and some that are large enough for the log to be carried over meanwhile.
+/// Sizes of values in bytes: small ones, and some large enough for a checkpoint of the log meanwhile.
 const SMALL: usize = 1000;
 const LARGE: usize = 200_000;
-/// With large values every so many-th sync is tried: each of those disks is tens of megabytes.
+/// Interval of tried syncs with large values: each of those disks has tens of megabytes.
 const LARGE_STRIDE: usize = 16;
-/// After a sync that failed, every so many-th: there is such a run for each of them.
+/// Interval of tried syncs after a failed sync: there is a run for each of them.
 const AFTER_FAILURE_STRIDE: usize = 12;
 
-/// Loses power at every `stride`-th sync of so many writes. Whether everything held.
+/// Loses power at every `stride`-th sync of a number of writes. Returns whether all checks passed.
 pub async fn power(seed: u64, writes: usize, stride: usize, large: bool) -> Result<bool, String> {
     let base = folder()?;
     let Some(shim) = shim(base.path())? else { return Ok(true) };
@@ -29,7 +28,7 @@ pub async fn power(seed: u64, writes: usize, stride: usize, large: bool) -> Resu
     Ok(small && failed && large)
 }
 
-/// A recorded run of the driver.
+/// Recorded run of the driver.
 fn record(
     shim: &Path,
     base: &Path,
@@ -70,7 +69,7 @@ async fn lose(
     Ok(losses.verdict())
 }
 
-/// The same, where a sync has failed before: what it was about is lost, and no later sync brings it to the disk.
+/// Loses power after a failed sync, whose data are lost: no later sync writes them to the disk.
 async fn lose_after_failure(
     shim: &Path,
     base: &Path,
@@ -92,10 +91,10 @@ async fn lose_after_failure(
     Ok(losses.verdict())
 }
 
-/// The disks that were opened.
+/// Disk states that were opened.
 #[derive(Debug, Default)]
 struct Losses {
-    /// What is special about the run.
+    /// Description of the run.
     case: String,
     folder: std::path::PathBuf,
     dice: Dice,
@@ -108,7 +107,7 @@ impl Losses {
         Losses { folder: base.join("lost"), dice: Dice::of(seed, 2), ..Losses::default() }
     }
 
-    /// Says what came of it; whether everything held.
+    /// Prints the results; returns whether all checks passed.
     fn verdict(&self) -> bool {
         println!("  disks opened: {:?}", self.opened);
         match self.broken.first() {
@@ -121,8 +120,8 @@ impl Losses {
         self.broken.is_empty()
     }
 
-    /// Loses power at every `stride`-th sync of a trace and at its end. Returns how many syncs there were, and what the
-    /// driver has said.
+    /// Loses power at every `stride`-th sync of a trace and at its end. Returns the number of syncs, and the driver's
+    /// output.
     async fn walk(&mut self, trace: &[u8], stride: usize) -> Result<(usize, String), String> {
         let (mut disk, mut rest, mut said, mut syncs) = (Disk::default(), trace, String::new(), 0);
         while let Some((record, more)) = next_record(rest) {
@@ -146,7 +145,7 @@ impl Losses {
         Ok((syncs, said))
     }
 
-    /// Whether this would find out that something is lost: on a disk whose syncs do nothing, it is.
+    /// Whether the check detects loss: on a disk that ignores syncs, it must.
     async fn finds_lies(&mut self, trace: &[u8], said: &Said) -> Result<bool, String> {
         let (mut disk, mut rest) = (Disk::that_lies(), trace);
         while let Some((record, more)) = next_record(rest) {
@@ -159,7 +158,7 @@ impl Losses {
         Ok(verify(&self.folder.join(STORE), said).await.is_err())
     }
 
-    /// Everything that can be left at this moment.
+    /// Checks all possible disk states at this moment.
     async fn all(&mut self, disk: &Disk<'_>, said: &str, sync: usize) -> Result<(), String> {
         let said = Said::read(said);
         for lost in LOSSES {

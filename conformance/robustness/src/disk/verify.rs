@@ -1,5 +1,5 @@
-//! What must be in a store after an accident: everything that was acknowledged, nothing that nobody tried, and
-//! no gap.
+//! Verification of a store after a fault: all acknowledged writes are there, no write that was not attempted, and no
+//! gap.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::path::Path;
 use kevel_store::embedded::{self, Embedded, Options};
 use kevel_store::{Engine, Error, Revision};
 
-/// What the driver has said: its file, or the beginning of it.
+/// Output of the driver, complete or up to a point.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// By revision: key and value; `None` for a deletion.
+    /// Acknowledged keys and values by revision; `None` for a deletion.
     pub acknowledged: BTreeMap<u64, (String, Option<String>)>,
-    /// Keys and values.
+    /// Attempted keys and values.
     pub tried: HashSet<(String, Option<String>)>,
 }
 
 impl Said {
-    /// Reads the lines. One that is cut off does not count.
+    /// Parses the lines. An incomplete line is ignored.
     pub fn read(text: &str) -> Said {
         let mut said = Said::default();
         let value = |value: &str| (value != "-").then(|| value.to_owned());
@@ -37,7 +37,7 @@ impl Said {
     }
 }
 
-/// Opens the store and holds it against what was said. The error says what is wrong.
+/// Opens the store and compares it with the driver's output.
 pub async fn verify(store: &Path, said: &Said) -> Result<(), String> {
     if !store.join("kevel.db").exists() {
         return match said.acknowledged.is_empty() {
@@ -88,7 +88,7 @@ async fn contents(store: &Embedded, said: &Said) -> Result<(), String> {
             }
         }
     }
-    // What was compacted shows in what is left: the last of each key.
+    // Compacted writes are checked by the remaining state: the last value of each key.
     let mut newest: HashMap<&str, (u64, &Option<String>)> = HashMap::new();
     for (revision, (key, value)) in &said.acknowledged {
         newest.insert(key, (*revision, value));

@@ -1,4 +1,4 @@
-//! A cluster of etcd on this machine, whose members can be killed, stopped and cut off from each other.
+//! Local etcd cluster, whose members can be killed, stopped and partitioned.
 
 mod network;
 mod proxy;
@@ -19,25 +19,25 @@ pub use self::network::Network;
 use self::proxy::{Cut, Proxy};
 use crate::faults::Kind;
 
-/// How long a cluster may take until everybody is well.
+/// Time limit for all members to become healthy.
 const RECOVERY: Duration = Duration::from_secs(40);
-/// How long the others take to elect another leader, at the most: a member is cut off for longer.
+/// Longest time in which the others elect another leader: a partition lasts longer.
 const ELECTION: Duration = Duration::from_millis(1000);
-/// How long a cable is out at least: longer than a request to the member takes that does not answer.
+/// Shortest time that a cable is unplugged: longer than the timeout of a request to an unresponsive member.
 const UNPLUGGED: Duration = Duration::from_secs(11);
-/// How long a sync of a slow disk takes: longer than a heartbeat, about as long as an election is waited for.
+/// Duration of a sync on a slow disk: longer than a heartbeat, about the election timeout.
 const SLOW_SYNC: Duration = Duration::from_millis(800);
-/// An answer that takes longer is none.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Members of one cluster, killed when dropped.
 #[derive(Debug)]
 pub struct Cluster {
     members: Vec<Member>,
-    /// Whom the others cannot reach.
+    /// Partition: the member that the others cannot reach.
     cut: tokio::sync::watch::Sender<Cut>,
     _proxies: Vec<Proxy>,
-    /// The network that the members have to themselves, if they have one. Dropped after them.
+    /// Network of the members, if they have their own. Dropped after them.
     network: Option<Arc<Network>>,
 }
 
@@ -46,13 +46,13 @@ struct Member {
     number: usize,
     program: PathBuf,
     arguments: Vec<String>,
-    /// Where clients reach it.
+    /// Client address.
     client: SocketAddrV4,
     network: Option<Arc<Network>>,
     child: Option<Child>,
 }
 
-/// Where a member listens, and where the others reach it.
+/// Listening addresses of a member, and the address by which peers reach it.
 #[derive(Debug)]
 struct Place {
     client: SocketAddrV4,
@@ -61,20 +61,20 @@ struct Place {
 }
 
 impl Place {
-    /// On a port that is free, behind a proxy.
+    /// Place on free local ports, behind a proxy.
     fn here() -> Place {
         let free = || SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port());
         Place { client: free(), peer: free(), outside: free() }
     }
 
-    /// At an address of its own.
+    /// Place at an address of its own.
     fn at(address: Ipv4Addr) -> Place {
         let peer = SocketAddrV4::new(address, 2380);
         Place { client: SocketAddrV4::new(address, 2379), peer, outside: peer }
     }
 }
 
-/// etcd: the one that `conformance/build` has made, or the one that is installed.
+/// Path of etcd: the one of `conformance/build`, or an installed one.
 fn etcd() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let built = home.join(".cache/kevel/bin/etcd");
@@ -85,12 +85,12 @@ fn etcd() -> Option<PathBuf> {
 }
 
 impl Cluster {
-    /// Whether there is an etcd; if not, that is said.
+    /// Whether there is an etcd program; reports if not.
     pub fn possible() -> bool {
         etcd().is_some()
     }
 
-    /// Starts so many members, in network namespaces if that is wanted, and waits until they are well.
+    /// Starts members, in network namespaces if `apart`, and waits until they are healthy.
     pub async fn start(count: usize, folder: &Path, apart: bool) -> Result<Cluster, String> {
         let program = etcd().ok_or("there is no etcd")?;
         let network = apart.then(|| Network::create(count).map(Arc::new)).transpose()?;
@@ -106,7 +106,7 @@ impl Cluster {
             .collect();
         let (mut members, mut proxies) = (Vec::new(), Vec::new());
         for (number, Place { client, peer, outside }) in places.into_iter().enumerate() {
-            // Members here speak to each other through proxies, which can be closed.
+            // Local members reach each other through proxies, which can be closed.
             if network.is_none() {
                 let (outside, peer) = (outside.port(), peer.port());
                 proxies.push(Proxy::start(number, outside, peer, watch.clone()).await?);
@@ -122,7 +122,7 @@ impl Cluster {
                 format!("--initial-cluster={}", all.join(",")),
                 "--heartbeat-interval=50".to_owned(),
                 "--election-timeout=500".to_owned(),
-                // What a killed process has written is there; only a machine that loses power forgets it.
+                // Data that a killed process has written persist; only a power cut could lose them.
                 "--unsafe-no-fsync".to_owned(),
                 "--log-level=error".to_owned(),
             ];
@@ -138,12 +138,12 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Where clients reach them.
+    /// Client URLs of the members.
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(|member| format!("http://{}", member.client)).collect()
     }
 
-    /// Puts a fault in, mends it, and waits until everybody is well.
+    /// Injects a fault, repairs it, and waits until all members are healthy.
     pub async fn fault(
         &mut self,
         kind: &Kind,
@@ -186,7 +186,7 @@ impl Cluster {
                 let status = member.ask("/v3/maintenance/status", json!({})).await?;
                 let revision = number_of(&status["header"]["revision"]).ok_or("no revision")?;
                 let body = json!({"revision": revision.to_string(), "physical": true});
-                // Somebody else may have compacted as far.
+                // The server may have compacted as far already.
                 let _ = member.ask("/v3/kv/compaction", body).await;
             }
             Kind::EtcdDefragment => {
@@ -197,7 +197,7 @@ impl Cluster {
         self.well().await
     }
 
-    /// Waits until all members say that they are well.
+    /// Waits until all members report that they are healthy.
     async fn well(&self) -> Result<(), String> {
         let all = async {
             for member in &self.members {
@@ -210,7 +210,7 @@ impl Cluster {
         well.map_err(|_| "etcd does not recover".to_owned())
     }
 
-    /// The members' own numbers.
+    /// Member IDs.
     async fn ids(&self) -> Result<Vec<u64>, String> {
         let mut ids = Vec::new();
         for member in &self.members {
@@ -220,7 +220,7 @@ impl Cluster {
         Ok(ids)
     }
 
-    /// Which member leads, if that can be found out.
+    /// Index of the leader, if it can be determined.
     async fn leader(&self) -> Option<usize> {
         let ids = self.cut.borrow().ids.clone();
         for member in &self.members {
@@ -242,7 +242,7 @@ impl Member {
             Some(network) => network.command(self.number),
             None => Command::new("env"),
         };
-        // Either becomes the program: it is the process that is killed.
+        // Either command execs the program, so that it is the process that is killed.
         command.arg(&self.program).args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(Stdio::null()).spawn();
         self.child = Some(child.map_err(|error| format!("etcd does not start: {error}"))?);
@@ -262,7 +262,7 @@ impl Member {
         kill_process(id, signal).map_err(|error| error.to_string())
     }
 
-    /// Lets each of its syncs take long.
+    /// Slows down each sync of the member.
     fn slow_down(&self) -> Result<Slowness, String> {
         let id = self.child.as_ref().ok_or("the member is not running")?.id();
         let delay = format!("inject=fsync,fdatasync:delay_enter={}", SLOW_SYNC.as_micros());
@@ -282,11 +282,11 @@ impl Member {
     }
 }
 
-/// A tracer that holds up the syncs of a process, until it is dropped.
+/// Tracer that delays the syncs of a process, until it is dropped.
 struct Slowness(Child);
 
 impl Slowness {
-    /// Lets the process go; an error if the tracer had ended before.
+    /// Detaches from the process; an error if the tracer had ended before.
     fn end(&mut self) -> Result<(), String> {
         let ended = self.0.try_wait().map_err(|error| error.to_string())?;
         match ended {
@@ -298,7 +298,7 @@ impl Slowness {
 
 impl Drop for Slowness {
     fn drop(&mut self) {
-        // Told to, it detaches from the process: killed, it would leave it stopped.
+        // On SIGTERM it detaches from the process: killed, it would leave the process stopped.
         if let Some(id) = Pid::from_raw(self.0.id() as i32) {
             let _ = kill_process(id, Signal::TERM);
         }
@@ -312,7 +312,7 @@ impl Drop for Member {
     }
 }
 
-/// One request on a connection of its own, and the JSON that is the answer.
+/// Sends one request on a new connection; returns the JSON of the answer.
 async fn exchange(member: SocketAddrV4, head: &str, body: &str) -> Result<Value, String> {
     let whole = async {
         let mut stream = TcpStream::connect(member).await?;
@@ -331,12 +331,12 @@ async fn exchange(member: SocketAddrV4, head: &str, body: &str) -> Result<Value,
     if !text.starts_with("HTTP/1.1 200") {
         return Err(format!("etcd says {text}"));
     }
-    // Chunked or not: the object is what stands between the outer braces.
+    // Chunked or not, the object is between the outer braces.
     let object = text.find('{').and_then(|from| text.get(from..=text.rfind('}')?));
     serde_json::from_str(object.unwrap_or("{}")).map_err(|error| error.to_string())
 }
 
-/// A number that is written as a string, as JSON of protobuf has it.
+/// Number in a string, as in the JSON form of protobuf.
 fn number_of(value: &Value) -> Option<u64> {
     value.as_str()?.parse().ok()
 }

@@ -1,26 +1,26 @@
-//! A network of the members' own: each in a network namespace, on one bridge. A cable that is pulled loses packets in
-//! silence, where a proxy that is closed ends connections.
+//! Network of the members: each in a network namespace, on one bridge. An unplugged cable drops packets silently, where
+//! a closed proxy ends connections.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Addresses of benchmarks (RFC 2544), which lead nowhere: the third byte is the network's.
+/// Benchmark addresses (RFC 2544), which are not routed: the third byte is the network's.
 const NETWORK: [u8; 2] = [198, 18];
-/// The last byte of the bridge's address; members count from the other.
+/// Last byte of the bridge's address; members count from the other.
 const BRIDGE: u8 = 1;
 const FIRST_MEMBER: u8 = 10;
 
-/// The network, taken away when dropped.
+/// The network, removed when dropped.
 #[derive(Debug)]
 pub struct Network {
-    /// What all names begin with.
+    /// Prefix of all names.
     name: String,
     third: u8,
     members: usize,
 }
 
 impl Network {
-    /// Why there can be none, if so.
+    /// Missing requirement, if a network cannot be made.
     pub fn impossible() -> Option<&'static str> {
         if !rustix::process::geteuid().is_root() {
             return Some("root");
@@ -29,7 +29,7 @@ impl Network {
         (!known.is_ok_and(|known| known.status.success())).then_some("ip netns")
     }
 
-    /// Makes one for so many members.
+    /// Makes a network for a number of members.
     pub fn create(members: usize) -> Result<Network, String> {
         let process = std::process::id();
         let third = u8::try_from(process % 250).unwrap_or(0);
@@ -60,19 +60,19 @@ impl Network {
         Ok(())
     }
 
-    /// Where a member is.
+    /// Address of a member.
     pub fn address_of(&self, member: usize) -> Ipv4Addr {
         self.address(FIRST_MEMBER.saturating_add(u8::try_from(member).unwrap_or(u8::MAX)))
     }
 
-    /// What a program is started by that is to run where a member is.
+    /// Command that runs a program in a member's namespace.
     pub fn command(&self, member: usize) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(member)]);
         command
     }
 
-    /// Pulls a member's cable, or puts it in again.
+    /// Unplugs a member's cable, or plugs it in again.
     pub fn plug(&self, member: usize, plugged: bool) -> Result<(), String> {
         let state = if plugged { "up" } else { "down" };
         ip(&format!("link set {} {state}", self.cable(member)))
@@ -99,7 +99,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         for member in 0..self.members {
             let _ = ip(&format!("netns del {}", self.namespace(member)));
-            // Gone with its other end, unless that was never made.
+            // Removed with its peer, unless that was never made.
             let _ = ip(&format!("link del {}", self.cable(member)));
         }
         let _ = ip(&format!("link del {}", self.bridge()));

@@ -1,4 +1,4 @@
-//! The way between members of etcd, which can be closed.
+//! Proxies between members of etcd, which can be closed.
 
 use std::net::Ipv4Addr;
 
@@ -7,15 +7,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinHandle;
 
-/// Longer than the head of any request of a member.
+/// Limit on a request head: longer than any of a member.
 const HEAD: usize = 8192;
 
-/// Who is cut off.
+/// Current partition.
 #[derive(Debug, Default, Clone)]
 pub struct Cut {
-    /// The members' own numbers, as they call themselves in requests.
+    /// Member IDs, which members send in requests.
     pub ids: Vec<u64>,
-    /// Which of them nobody reaches, and who reaches nobody.
+    /// Index of the member that is cut off in both directions.
     pub member: Option<usize>,
 }
 
@@ -26,12 +26,12 @@ impl Cut {
     }
 }
 
-/// The way to one member.
+/// Proxy in front of one member.
 #[derive(Debug)]
 pub struct Proxy(JoinHandle<()>);
 
 impl Proxy {
-    /// Passes on what comes to a port.
+    /// Forwards connections from a port.
     pub async fn start(
         member: usize,
         outside: u16,
@@ -74,7 +74,7 @@ async fn pass(
     Some(())
 }
 
-/// What the first request begins with.
+/// Head of the first request.
 async fn head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     while head.len() < HEAD && !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -85,7 +85,7 @@ async fn head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Which member sends a request: it says so.
+/// Member ID of a request's sender.
 fn sender(head: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(head).to_lowercase();
     let id = text.lines().find_map(|line| line.strip_prefix("x-server-from:"))?;
