@@ -1,4 +1,4 @@
-//! `authorizer` of CEL expressions: the server's authorizer with a cache per request (upstream: CachingAuthorizer).
+//! `authorizer` of CEL expressions: the server's authorizer with a cache per request (upstream: cachingAuthorizer).
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! policies, bindings (cache) ── compiled on change ──▶ Source ── load ──▶ Hooks
-//! write ─▶ Hooks ─▶ predicates of policy and binding ─▶ parameters ─▶ Invocations ─▶ match conditions ─▶ expressions
+//! request ─▶ Hooks ─▶ predicates of policy and binding ─▶ parameters ─▶ Invocations ─▶ match conditions ─▶ expressions
 //! ```
 //!
 //! - `definition`: policies and bindings, parsed

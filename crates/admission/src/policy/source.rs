@@ -113,7 +113,7 @@ impl<E: Evaluator> Refresher<E> {
             *known = compiled;
             this.hooks.store(Arc::new(hooks));
         });
-        // The join fails only at shutdown.
+        // The task is cancelled at shutdown.
         compiled.await.map_err(|_| CacheError::Closed)?;
         self.loaded.send_replace(true);
         Ok(())

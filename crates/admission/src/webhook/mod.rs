@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! configurations (cache) ── compiled on change ──▶ Source ── load ──▶ [Webhook]
-//! write ─▶ predicates ─▶ match conditions ─▶ version that was asked for ─▶ AdmissionReview ─▶ verdict, patch
+//! request ─▶ predicates ─▶ match conditions ─▶ matched version ─▶ AdmissionReview ─▶ verdict, patch
 //! ```
 //!
 //! - `definition`: webhooks, parsed

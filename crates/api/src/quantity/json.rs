@@ -49,8 +49,8 @@ pub fn default_resource_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityEr
     Ok(canonical(text, &reading, MILLI))
 }
 
-/// Whether a text is a common canonical quantity: a few digits that no larger suffix would shorten, and a suffix.
-/// `false` says nothing.
+/// Whether a text is a common canonical quantity: a few digits that no larger suffix would shorten, and a suffix. A
+/// text for which this is false may still be canonical.
 fn is_plainly_canonical(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();

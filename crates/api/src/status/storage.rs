@@ -1,4 +1,4 @@
-//! Storage errors, and the status of a request for each (upstream: storage.StorageError, storeerr).
+//! Storage errors, and the status of a request for each (upstream: storage.StorageError, InterpretGetError).
 
 use super::StatusError;
 use crate::gvk::GroupResource;

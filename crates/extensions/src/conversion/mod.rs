@@ -1,4 +1,4 @@
-//! Conversion between the versions of a custom resource (upstream: conversion.CRConverter).
+//! Conversion between the versions of a custom resource (upstream: crConverter).
 
 mod accept;
 mod webhook;

@@ -74,7 +74,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Words, quoted or not.
+    /// Parses a phrase: words, quoted or not, up to the `<`.
     fn phrase(mut self) -> Option<Cursor<'t>> {
         loop {
             self.skip_space();

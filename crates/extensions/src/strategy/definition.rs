@@ -56,7 +56,8 @@ impl Strategy for DefinitionStrategy {
         true
     }
 
-    /// Ignores the client's propagation policy: the objects of the definition are always deleted with it.
+    /// No garbage collection of dependents: the cleanup finalizer deletes the definition's objects, whatever the
+    /// propagation policy.
     fn default_dependents(&self) -> Dependents {
         Dependents::Ignored
     }
