@@ -144,11 +144,11 @@ impl StructFlags {
     pub const ATOMIC: u8 = 1;
     /// Fields that the schema does not name are kept.
     pub const PRESERVE_UNKNOWN: u8 = 2;
-    /// It is an object with apiVersion, kind and metadata of its own.
+    /// The struct is an object with apiVersion, kind and metadata of its own.
     pub const EMBEDDED: u8 = 4;
     /// A default is in it or below it.
     pub const DEFAULTS: u8 = 8;
-    /// It has no internal form: the reference has one struct for all versions.
+    /// The struct has no internal form: the reference has one struct for all versions.
     pub const EXTERNAL: u8 = 16;
     /// A raw document ([`Scalar::Raw`]) is in it or below it.
     pub const DOCUMENTS: u8 = 32;

@@ -20,7 +20,7 @@ pub struct Replicas {
     config: kube::Config,
 }
 
-/// One of the servers.
+/// One of the servers of a cluster.
 #[derive(Debug)]
 pub struct Replica {
     /// The server.

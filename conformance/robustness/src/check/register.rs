@@ -34,11 +34,11 @@ enum Need<'a> {
 /// An operation with its outcome.
 #[derive(Debug, Clone)]
 enum Input<'a> {
-    /// It took effect: the new value, and the revision if it was observed.
+    /// The write took effect: the new value, and the revision if it was observed.
     Done { need: Vec<Need<'a>>, value: Option<&'a str>, revision: Option<u64> },
-    /// It was refused because of this state.
+    /// The write was refused because of this state.
     Refused(Vec<Need<'a>>),
-    /// It read this value.
+    /// The operation read this value.
     Read(Option<&'a str>),
 }
 

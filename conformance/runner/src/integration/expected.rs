@@ -26,15 +26,15 @@ const HEADER: &str = "\
 /// Expected result of a test or subtest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// It passes.
+    /// The test passes.
     Pass,
-    /// The reference passes it, Kevel does not, for this reason.
+    /// The reference passes the test, Kevel does not, for this reason.
     Differs(String),
-    /// Neither server passes it, for this reason.
+    /// Neither server passes the test, for this reason.
     Neither(String),
-    /// It is skipped, for this reason.
+    /// The test is skipped, for this reason.
     InProcess(String),
-    /// It passes by chance, for this reason.
+    /// The test passes by chance, for this reason.
     Unstable(String),
 }
 

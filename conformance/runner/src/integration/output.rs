@@ -14,15 +14,15 @@ const NOISE: [&str; 2] = ["feature_gate.go:", "external kube-apiserver: pid"];
 /// Status of a test or subtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestStatus {
-    /// It passed.
+    /// The test passed.
     Pass,
-    /// It skipped itself, or the shim skipped it.
+    /// The test skipped itself, or the shim skipped it.
     Skip,
-    /// It failed.
+    /// The test failed.
     Fail,
-    /// It was running at the time limit.
+    /// The test was running at the time limit.
     Timeout,
-    /// It was running when its process ended.
+    /// The test was running when its process ended.
     Crash,
 }
 

@@ -1,8 +1,8 @@
 //! Internal form of built-in types: the Go structs that the reference validates.
 //!
-//! They have no JSON names, so that messages with such a struct have Go's names. Names and fields of an internal struct
-//! follow from the versioned one, except for a few facts in `api/`: other names (`name=`), another order or other
-//! fields (`internal=`), and values that are no pointers (`direct`).
+//! Internal structs have no JSON names, so that messages with such a struct have Go's names. Names and fields of an
+//! internal struct follow from the versioned one, except for a few facts in `api/`: other names (`name=`), another
+//! order or other fields (`internal=`), and values that are no pointers (`direct`).
 
 use super::{Field, FieldFlags, Role, Schema, StructFlags, StructSchema};
 
