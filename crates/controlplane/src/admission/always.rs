@@ -1,4 +1,4 @@
-//! `AlwaysAdmit` and `AlwaysDeny`: for those who try out the others.
+//! `AlwaysAdmit` and `AlwaysDeny` admission plug-ins, for tests of admission.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use kevel_server::future::Pending;
 
 use super::Registration;
 
-/// `AlwaysAdmit`, as the command line knows it.
+/// Registration of the `AlwaysAdmit` admission plug-in.
 pub const ALWAYS_ADMIT: Registration =
     Registration::off("AlwaysAdmit", |_| Ok(Arc::new(AlwaysAdmit)));
 
-/// The admission plug-in of that name.
+/// The `AlwaysAdmit` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysAdmit;
 
@@ -23,10 +23,10 @@ impl Plugin for AlwaysAdmit {
     }
 }
 
-/// `AlwaysDeny`, as the command line knows it.
+/// Registration of the `AlwaysDeny` admission plug-in.
 pub const ALWAYS_DENY: Registration = Registration::off("AlwaysDeny", |_| Ok(Arc::new(AlwaysDeny)));
 
-/// The admission plug-in of that name.
+/// The `AlwaysDeny` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysDeny;
 

@@ -1,4 +1,5 @@
-//! `AlwaysPullImages`: nobody uses an image that somebody else was allowed to pull.
+//! `AlwaysPullImages` admission plug-in: sets `imagePullPolicy` to Always, so that a pod cannot use an image on the
+//! node that it may not pull itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use super::Registration;
 const ALWAYS: &str = "Always";
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// `AlwaysPullImages`, as the command line knows it.
+/// Registration of the `AlwaysPullImages` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("AlwaysPullImages", |_| Ok(Arc::new(AlwaysPullImages)));
 
-/// The admission plug-in of that name.
+/// The `AlwaysPullImages` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct AlwaysPullImages;
 
@@ -70,7 +71,7 @@ impl Plugin for AlwaysPullImages {
     }
 }
 
-/// What is not always pulled.
+/// Errors for containers and image volumes whose pull policy is not Always.
 fn others(pod: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let spec = Path::new("spec");
@@ -97,7 +98,7 @@ fn others(pod: &Value) -> FieldErrors {
     errors
 }
 
-/// Whether new images may come with a write.
+/// True if the write may bring new images: a created pod, or an update with an image that the old pod lacks.
 fn concerns(attributes: &Attributes<'_>, pod: &Value) -> bool {
     fn image(container: &Value) -> &str {
         container.str_at(&["image"])

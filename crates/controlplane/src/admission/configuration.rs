@@ -1,11 +1,11 @@
-//! What files say about plug-ins.
+//! Decoder of admission plug-ins' configuration files.
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 
-/// The tree of a configuration, which must be of one of these versions and kinds.
+/// Decodes a configuration, which must have one of these API versions and kinds.
 pub(super) fn decode(text: &str, kinds: &[(&str, &str)]) -> Result<Value, String> {
     let decoded = yaml::decode_any(text.as_bytes(), Unknown::Report);
     let decoded = decoded.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The class of those that name none, where a class says to be it.
+//! Default class of objects that name none: the newest class marked as the default by annotation.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const DEFAULT_SUFFIX: &str = "/is-default-class";
 pub(super) struct ClassDefaults {
     pub name: String,
     created: String,
-    /// The annotations that say so.
+    /// Annotations ending in [`DEFAULT_SUFFIX`] with the value `true`.
     said_by: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Facts for ClassDefaults {
     }
 }
 
-/// The newest class with one of these annotations; of those as old as each other the first by name.
+/// The newest class with one of these annotations; among classes of the same age, the first by name.
 pub(super) async fn default_class(
     classes: &Lister<ClassDefaults>,
     annotations: &[&str],

@@ -1,4 +1,4 @@
-//! `DefaultIngressClass`: the class of ingresses that name none.
+//! `DefaultIngressClass` admission plug-in: sets the class of ingresses that name none.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::{Context, Registration};
 use crate::lister::Lister;
 
 const GROUP: &str = "networking.k8s.io";
-/// What makes a class the default.
+/// Annotation that marks an IngressClass as the default.
 const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
-/// Where ingresses named their class before there was a field for it.
+/// Deprecated annotation of ingresses that names their class.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// `DefaultIngressClass`, as the command line knows it.
+/// Registration of the `DefaultIngressClass` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("DefaultIngressClass", |context| {
     Ok(Arc::new(DefaultIngressClass::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `DefaultIngressClass` admission plug-in.
 #[derive(Debug)]
 pub struct DefaultIngressClass {
     classes: Lister<ClassDefaults>,

@@ -1,4 +1,4 @@
-//! `DefaultStorageClass`: the class of claims that name none.
+//! `DefaultStorageClass` admission plug-in: sets the class of PersistentVolumeClaims that name none.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use super::default_class::{ClassDefaults, default_class};
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// What makes a class the default.
+/// Annotations that mark a StorageClass as the default.
 const DEFAULT: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
-/// Where claims named their class before there was a field for it.
+/// Deprecated annotation of claims that names their class.
 pub(super) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// `DefaultStorageClass`, as the command line knows it.
+/// Registration of the `DefaultStorageClass` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("DefaultStorageClass", |context| {
     Ok(Arc::new(DefaultStorageClass::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `DefaultStorageClass` admission plug-in.
 #[derive(Debug)]
 pub struct DefaultStorageClass {
     classes: Lister<ClassDefaults>,

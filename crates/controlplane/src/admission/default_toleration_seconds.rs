@@ -1,4 +1,5 @@
-//! `DefaultTolerationSeconds`: pods stay for a while on nodes that are not ready or not reached.
+//! `DefaultTolerationSeconds` admission plug-in: pods tolerate the taints not-ready and unreachable for a limited
+//! time.
 
 use std::sync::Arc;
 
@@ -12,21 +13,22 @@ use super::{Context, tolerations};
 
 const NO_EXECUTE: &str = "NoExecute";
 
-/// For how many seconds pods that do not say tolerate what befalls their nodes.
+/// Default `tolerationSeconds` (flags `--default-not-ready-toleration-seconds` and
+/// `--default-unreachable-toleration-seconds`).
 #[derive(Clone, Copy, Debug)]
 pub struct TolerationSeconds {
-    /// For how long pods stay on a node that is not ready.
+    /// Seconds for the taint `node.kubernetes.io/not-ready`.
     pub not_ready: i64,
-    /// For how long pods stay on a node that is not reached.
+    /// Seconds for the taint `node.kubernetes.io/unreachable`.
     pub unreachable: i64,
 }
 
-/// `DefaultTolerationSeconds`, as the command line knows it.
+/// Registration of the `DefaultTolerationSeconds` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("DefaultTolerationSeconds", |context| {
     Ok(Arc::new(DefaultTolerationSeconds::new(context)))
 });
 
-/// The admission plug-in of that name.
+/// The `DefaultTolerationSeconds` admission plug-in.
 #[derive(Debug)]
 pub struct DefaultTolerationSeconds {
     tolerations: [Value; 2],

@@ -1,4 +1,4 @@
-//! `DenyServiceExternalIPs`: services take no addresses that are not theirs.
+//! `DenyServiceExternalIPs` admission plug-in: refuses new `externalIPs` of services.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use kevel_server::future::Pending;
 
 use super::Registration;
 
-/// `DenyServiceExternalIPs`, as the command line knows it.
+/// Registration of the `DenyServiceExternalIPs` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("DenyServiceExternalIPs", |_| Ok(Arc::new(DenyServiceExternalIps)));
 
-/// The admission plug-in of that name.
+/// The `DenyServiceExternalIPs` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct DenyServiceExternalIps;
 

@@ -1,4 +1,4 @@
-//! `EventRateLimit`: how many events a server takes from one source.
+//! `EventRateLimit` admission plug-in: limits the rate of events per server, namespace, user or source and object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ const TYPES: [(&str, KeyOf); 4] = [
     ("User", |attributes, _| attributes.user.name.clone()),
     ("SourceAndObject", |_, event| source_and_object(event)),
 ];
-/// Of how many keys a limit knows how much they used, unless it says.
+/// Default `cacheSize`: number of keys whose buckets a limit keeps.
 const DEFAULT_CACHE: i64 = 4096;
 
-/// What those are known by who share a limit.
+/// Key of the bucket that an event is charged to.
 type KeyOf = fn(&Attributes<'_>, &Value) -> String;
 
-/// `EventRateLimit`, as the command line knows it.
+/// Registration of the `EventRateLimit` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("EventRateLimit", |context| Ok(Arc::new(EventRateLimit::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `EventRateLimit` admission plug-in.
 #[derive(Debug)]
 pub struct EventRateLimit {
     limits: Vec<Limit>,
@@ -73,7 +73,7 @@ impl Plugin for EventRateLimit {
     }
 }
 
-/// So many a second, and so many at once, of each key.
+/// Limit of a configuration: a token bucket per key, with this rate and burst.
 #[derive(Debug)]
 struct Limit {
     kind: &'static str,
@@ -114,7 +114,7 @@ impl Limit {
         let now = monotonic_now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(&key) && buckets.len() >= self.cache {
-            // The one that was used longest ago is full again, or nearly.
+            // The least recently used bucket is full again, or nearly, so that little is lost with it.
             let oldest = buckets.iter().min_by_key(|(_, bucket)| bucket.filled);
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.map(|oldest| buckets.remove(&oldest));

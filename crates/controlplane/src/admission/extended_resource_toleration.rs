@@ -1,5 +1,5 @@
-//! `ExtendedResourceToleration`: pods that ask for special resources may go to the nodes that are
-//! kept for those.
+//! `ExtendedResourceToleration` admission plug-in: pods that request extended resources tolerate the taints of nodes
+//! dedicated to those resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::Registration;
 use super::resource_list::is_extended;
 use super::tolerations;
 
-/// What the taints do to pods that do not tolerate them.
+/// Effect of the tolerations.
 const EFFECT: &str = "NoSchedule";
 
-/// `ExtendedResourceToleration`, as the command line knows it.
+/// Registration of the `ExtendedResourceToleration` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("ExtendedResourceToleration", |_| Ok(Arc::new(ExtendedResourceToleration)));
 
-/// The admission plug-in of that name.
+/// The `ExtendedResourceToleration` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtendedResourceToleration;
 
@@ -53,7 +53,7 @@ fn extended_resources(pod: &Value) -> BTreeSet<String> {
     names.filter(|name| is_extended(name)).map(str::to_owned).collect()
 }
 
-/// Adds a toleration of each taint, in the place of one of the same.
+/// Adds a toleration for each resource, replacing an equal one.
 fn tolerate(pod: &mut Value, resources: BTreeSet<String>) {
     let list = pod.make_list(&["spec"], "tolerations");
     let mut found = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! `LimitPodHardAntiAffinityTopology`: pods keep others off their node, not off whole zones.
+//! `LimitPodHardAntiAffinityTopology` admission plug-in: required pod anti-affinity may only use the topology key
+//! `kubernetes.io/hostname`.
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const REQUIRED: [&str; 4] =
     ["spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
 
-/// `LimitPodHardAntiAffinityTopology`, as the command line knows it.
+/// Registration of the `LimitPodHardAntiAffinityTopology` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("LimitPodHardAntiAffinityTopology", |_| {
         Ok(Arc::new(LimitPodHardAntiAffinityTopology))
     });
 
-/// The admission plug-in of that name.
+/// The `LimitPodHardAntiAffinityTopology` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitPodHardAntiAffinityTopology;
 

@@ -1,4 +1,4 @@
-//! `NamespaceAutoProvision`: a namespace is made when something is to be made in it.
+//! `NamespaceAutoProvision` admission plug-in: creates the namespace of a new object if it does not exist.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use kevel_store::cache::At;
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// `NamespaceAutoProvision`, as the command line knows it.
+/// Registration of the `NamespaceAutoProvision` admission plug-in.
 pub const REGISTRATION: Registration = Registration::off("NamespaceAutoProvision", |context| {
     Ok(Arc::new(NamespaceAutoProvision::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `NamespaceAutoProvision` admission plug-in.
 #[derive(Debug)]
 pub struct NamespaceAutoProvision {
     namespaces: Lister,

@@ -1,4 +1,4 @@
-//! `NamespaceExists`: nothing is written in a namespace that is not there.
+//! `NamespaceExists` admission plug-in: refuses writes in a namespace that does not exist.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use kevel_store::cache::At;
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// `NamespaceExists`, as the command line knows it.
+/// Registration of the `NamespaceExists` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("NamespaceExists", |context| Ok(Arc::new(NamespaceExists::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `NamespaceExists` admission plug-in.
 #[derive(Debug)]
 pub struct NamespaceExists {
     namespaces: Lister,
@@ -39,7 +39,7 @@ impl Plugin for NamespaceExists {
         _object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let name = attributes.namespace;
-        // What is about a namespace itself is not in one.
+        // Namespaces and their subresources are not in a namespace.
         if name.is_empty()
             || attributes.operation == Operation::Connect
             || attributes.concerns("", "namespaces")

@@ -1,5 +1,5 @@
-//! Nothing is created in a namespace that is not there or is going away, nothing updated in one that is not there, and
-//! the namespaces that the system needs stay.
+//! `NamespaceLifecycle` admission plug-in: refuses creations in a missing or terminating namespace, updates in a
+//! missing one, and the deletion of the system namespaces.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -19,29 +19,30 @@ use super::Registration;
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// The phase of a namespace that is going away.
+/// Phase of a namespace that is being deleted.
 const TERMINATING: &str = "Terminating";
 
 /// Time for which a namespace whose deletion was requested here is read from the store, not from the cache (upstream:
-/// `forceLiveLookupTTL`), and of how many namespaces that is remembered.
+/// `forceLiveLookupTTL`), and the number of namespaces that are remembered for it.
 const DISTRUST: Duration = Duration::from_secs(30);
 const MAX_DISTRUSTED: usize = 100;
 
-/// `NamespaceLifecycle`, as the command line knows it.
+/// Registration of the `NamespaceLifecycle` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("NamespaceLifecycle", |context| {
     Ok(Arc::new(NamespaceLifecycle::new(context.storage("", "namespaces")?)))
 });
 
-/// The admission plug-in of that name.
+/// The `NamespaceLifecycle` admission plug-in.
 #[derive(Debug)]
 pub struct NamespaceLifecycle {
     namespaces: Arc<Storage>,
-    /// Namespaces whose deletion was asked for here, and when: the cache may not know of it yet.
+    /// Namespaces whose deletion was requested at this server, with the time: the cache may not have the deletion
+    /// yet.
     deleted: RwLock<Vec<(String, Instant)>>,
 }
 
 impl NamespaceLifecycle {
-    /// A plug-in that knows namespaces from here.
+    /// Plug-in that reads namespaces from this storage.
     pub fn new(namespaces: Arc<Storage>) -> Self {
         NamespaceLifecycle { namespaces, deleted: RwLock::default() }
     }
@@ -63,14 +64,14 @@ impl NamespaceLifecycle {
             return Ok(());
         }
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        // A question whether something would be allowed must not tell whether there is such a namespace.
+        // An access review must not disclose whether the namespace exists.
         let review = resource.kind.group == "authorization.k8s.io";
         if !writes || !resource.namespaced || review {
             return Ok(());
         }
         let name = attributes.namespace;
         let Some(namespace) = self.namespace(name).await? else { return Err(missing(name)) };
-        // What is created below an object is content as well: a token, a binding, an eviction.
+        // Creating a subresource (a token, a binding, an eviction) counts as new content too.
         let terminating = self.phase(&namespace) == TERMINATING;
         match terminating && attributes.operation == Operation::Create {
             true => Err(terminated(attributes, object)),
@@ -78,7 +79,8 @@ impl NamespaceLifecycle {
         }
     }
 
-    /// A namespace as it is now, if the cache does not know it or cannot be believed.
+    /// Reads a namespace from the cache; from the store if it is missing there or its deletion was requested
+    /// recently.
     async fn namespace(&self, name: &str) -> Result<Option<Arc<Object>>, StatusError> {
         match self.find(name, At::Any).await? {
             Some(found) if self.phase(&found) == TERMINATING || !self.is_distrusted(name) => {
@@ -106,7 +108,7 @@ impl NamespaceLifecycle {
         self.namespaces.cache.get(name, at).await.map_err(StatusError::internal)
     }
 
-    /// Clients select by it, so it is known without reading the object.
+    /// Phase of a namespace, from the indexed field selectors: the object is not decoded.
     fn phase<'o>(&self, namespace: &'o Object) -> &'o str {
         let fields = &self.namespaces.fields;
         let position = fields.iter().position(|field| &*field.name == "status.phase");
@@ -114,9 +116,9 @@ impl NamespaceLifecycle {
     }
 }
 
-/// The failure of a write in a namespace that is not there.
+/// Error of a write in a missing namespace.
 fn missing(name: &str) -> StatusError {
-    // Such a name cannot even be asked for.
+    // The reference fails to build a request path with such a name.
     let problems = is_path_segment_name(name, false);
     if !problems.is_empty() {
         let (name, problems) = (quote(name), problems.join(" "));
@@ -125,7 +127,7 @@ fn missing(name: &str) -> StatusError {
     StatusError::not_found(&kevel_api::gvk::GroupResource::new("", "namespaces"), name)
 }
 
-/// The failure of a creation in a namespace that is going away.
+/// Error of a creation in a terminating namespace.
 fn terminated(attributes: &Attributes<'_>, object: Option<&Value>) -> StatusError {
     let name = attributes.namespace;
     let error =

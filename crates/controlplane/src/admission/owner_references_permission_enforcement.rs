@@ -1,4 +1,5 @@
-//! `OwnerReferencesPermissionEnforcement`: who ties objects to others needs a right to both.
+//! `OwnerReferencesPermissionEnforcement` admission plug-in: changing `ownerReferences` needs the right to delete the
+//! object, and `blockOwnerDeletion` the right to update the owner's finalizers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +15,16 @@ use kevel_server::selectors::NO_SELECTORS;
 
 use super::{Context, Registration};
 
-/// `OwnerReferencesPermissionEnforcement`, as the command line knows it.
+/// Registration of the `OwnerReferencesPermissionEnforcement` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("OwnerReferencesPermissionEnforcement", |context| {
         Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(context)))
     });
 
-/// The admission plug-in of that name.
+/// The `OwnerReferencesPermissionEnforcement` admission plug-in.
 pub struct OwnerReferencesPermissionEnforcement {
     authorizer: Arc<dyn Authorizer>,
-    /// Where it is known which resource a kind is.
+    /// Tables of served resources, to find the resource of an owner's kind.
     tables: Vec<Arc<Resources>>,
 }
 
@@ -125,7 +126,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        // The kubelet tells how its pods are, and sets nothing.
+        // A pod status update by a kubelet sets no owner references.
         let status = attributes.subresource == "status" && attributes.concerns("", "pods");
         let old = attributes.old.map(owners).unwrap_or_default();
         match object.filter(|object| writes && !status && owners(object) != old) {
@@ -135,7 +136,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
     }
 }
 
-/// The right to hold up the deletion of anything, by the user of a write.
+/// Check of `update` on the finalizers of every resource, for the user of the write.
 fn anything<'a>(write: &'a Attributes<'a>) -> authorization::Attributes<'a> {
     authorization::Attributes {
         user: write.user,
@@ -161,7 +162,7 @@ fn owners(object: &Value) -> &[Value] {
     object.list_at(&["metadata", "ownerReferences"])
 }
 
-/// The owners that an object newly holds up.
+/// Owners for which the write newly sets `blockOwnerDeletion`.
 fn blocking<'a>(object: &'a Value, old: Option<&Value>) -> Vec<&'a Value> {
     let blocks = |owner: &Value| owner.at(&["blockOwnerDeletion"]) == Some(&Value::Bool(true));
     let old = old.map(owners).unwrap_or_default().iter();

@@ -1,4 +1,4 @@
-//! `PersistentVolumeClaimResize`: claims grow where their class can do that.
+//! `PersistentVolumeClaimResize` admission plug-in: a claim may grow only if its StorageClass allows expansion.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::default_storage_class::CLASS_ANNOTATION;
 use super::{Context, Registration};
 use crate::lister::{Facts, Lister};
 
-/// `PersistentVolumeClaimResize`, as the command line knows it.
+/// Registration of the `PersistentVolumeClaimResize` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("PersistentVolumeClaimResize", |context| {
     Ok(Arc::new(PersistentVolumeClaimResize::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `PersistentVolumeClaimResize` admission plug-in.
 #[derive(Debug)]
 pub struct PersistentVolumeClaimResize {
     classes: Lister<VolumeExpansion>,
 }
 
-/// Whether the volumes of a class can be expanded.
+/// `allowVolumeExpansion` of a StorageClass.
 #[derive(Debug)]
 struct VolumeExpansion(bool);
 
@@ -89,7 +89,7 @@ fn size(claim: &Value) -> Quantity {
     claim.str_at(&["spec", "resources", "requests", "storage"]).parse().unwrap_or_default()
 }
 
-/// The class of a claim, where it has one.
+/// Name of a claim's StorageClass, from the deprecated annotation or the field; empty if there is none.
 pub(super) fn class(claim: &Value) -> &str {
     match claim.at(&["metadata", "annotations", CLASS_ANNOTATION]).and_then(Value::as_str) {
         Some(class) => class,

@@ -1,4 +1,4 @@
-//! `PodNodeSelector`: pods go to the nodes that their namespace is given.
+//! `PodNodeSelector` admission plug-in: pods get the node selector of their namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 
 type Labels = BTreeMap<String, String>;
 
-/// `PodNodeSelector`, as the command line knows it.
+/// Registration of the `PodNodeSelector` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::off("PodNodeSelector", |context| Ok(Arc::new(PodNodeSelector::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `PodNodeSelector` admission plug-in.
 #[derive(Debug)]
 pub struct PodNodeSelector {
     namespaces: Lister<NamespaceSelector>,
-    /// What the configuration says for namespaces, and for all that do not say.
+    /// Selectors of the configuration: by namespace, and the cluster default.
     selectors: BTreeMap<String, String>,
 }
 
-/// The annotation by which a namespace says where its pods go.
+/// Node-selector annotation of a namespace.
 #[derive(Debug)]
 struct NamespaceSelector(Option<String>);
 
@@ -45,7 +45,7 @@ impl Facts for NamespaceSelector {
 impl PodNodeSelector {
     pub fn new(context: &Context<'_>) -> Result<Self, String> {
         let text = (context.configuration)("PodNodeSelector")?.unwrap_or_default();
-        // What cannot be read says nothing, as in the reference.
+        // A configuration that cannot be decoded counts as empty, as in the reference.
         let decoded = yaml::decode_any(text.as_bytes(), Unknown::Ignore);
         let value = decoded.map(|decoded| decoded.value).unwrap_or_default();
         let selectors = value.at(&["podNodeSelectorPluginConfig"]).and_then(Value::as_map);
@@ -58,7 +58,7 @@ impl PodNodeSelector {
         })
     }
 
-    /// What the namespace of a pod asks for.
+    /// Node selector of a namespace: its annotation, or the default.
     async fn of_namespace(&self, name: &str) -> Result<Labels, StatusError> {
         let Some(namespace) = self.namespaces.find("", name).await? else {
             return Err(StatusError::not_found(
@@ -156,7 +156,7 @@ fn check_conflicts(
     }
 }
 
-/// `a=b,c=d`
+/// Parses a selector: `a=b,c=d`.
 fn parse(text: &str) -> Result<Labels, StatusError> {
     let entries = text.split(',').filter(|_| !text.is_empty());
     entries

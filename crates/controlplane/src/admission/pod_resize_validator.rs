@@ -1,4 +1,4 @@
-//! `PodResizeValidator`: running pods do not grow beyond their node.
+//! `PodResizeValidator` admission plug-in: a resized pod must fit into its node's allocatable resources.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::resource_list::{self, PodResources};
 use super::{Context, Registration};
 use crate::lister::{Facts, Lister};
 
-/// What a pod may ask for as a whole goes before what its containers ask for.
+/// Pod-level resources take precedence over the sum of the containers.
 const RESOURCES: PodResources = PodResources {
     status: false,
     overhead: true,
@@ -24,25 +24,25 @@ const RESOURCES: PodResources = PodResources {
 
 type Unit = fn(&Quantity) -> i64;
 
-/// In which units messages show what.
+/// Resources that are checked, with the unit of the messages.
 const UNITS: [(&str, Unit); 2] = [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
 
-/// `PodResizeValidator`, as the command line knows it.
+/// Registration of the `PodResizeValidator` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("PodResizeValidator", |context| {
     Ok(Arc::new(PodResizeValidator::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `PodResizeValidator` admission plug-in.
 #[derive(Debug)]
 pub struct PodResizeValidator {
     nodes: Lister<NodeCapacity>,
 }
 
-/// Facts about a node that a resize needs.
+/// Facts about a node that the check of a resize needs.
 #[derive(Debug)]
 struct NodeCapacity {
     system: Option<String>,
-    /// Of what is counted in [`UNITS`].
+    /// Allocatable amounts of the resources in [`UNITS`].
     allocatable: resource_list::ResourceList,
 }
 

@@ -1,4 +1,4 @@
-//! `PodTolerationRestriction`: which taints the pods of a namespace tolerate, and may.
+//! `PodTolerationRestriction` admission plug-in: default and allowed tolerations of the pods of a namespace.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 const ALLOWED: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
-/// `PodTolerationRestriction`, as the command line knows it.
+/// Registration of the `PodTolerationRestriction` admission plug-in.
 pub const REGISTRATION: Registration = Registration::off("PodTolerationRestriction", |context| {
     Ok(Arc::new(PodTolerationRestriction::new(context)?))
 });
 
-/// The admission plug-in of that name.
+/// The `PodTolerationRestriction` admission plug-in.
 #[derive(Debug)]
 pub struct PodTolerationRestriction {
     namespaces: Lister<NamespaceTolerations>,
-    /// For namespaces that do not say.
+    /// Tolerations of the configuration, for namespaces without annotations.
     defaults: Vec<Value>,
     allowed: Vec<Value>,
 }
@@ -131,10 +131,10 @@ fn concerns(attributes: &Attributes<'_>) -> bool {
         && attributes.is("", "pods")
 }
 
-/// The tolerations that an annotation of a namespace lists, if it is there and can be read.
+/// Tolerations in an annotation of a namespace: `None` if absent, an error if it cannot be decoded.
 type Said = Result<Option<Vec<Value>>, String>;
 
-/// The tolerations that a namespace names.
+/// Default and allowed tolerations in a namespace's annotations.
 #[derive(Debug)]
 struct NamespaceTolerations {
     defaults: Said,

@@ -1,5 +1,6 @@
-//! Who may have a policy read its parameters: what is said about them in an answer is read by its author.
-//! The reference has this among the rules of the kinds; it cannot be switched off.
+//! Authorization of policy parameters: the author of a policy or binding must be allowed to read the objects it names
+//! in `paramKind` and `paramRef`, because the policy's messages can disclose them. The reference checks this in the
+//! kinds' strategies, so this plug-in cannot be disabled.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::lister::{Facts, Lister};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// A kind of policies, the kind of their bindings, and how the reference speaks of refusals.
+/// Resources of policies and of their bindings, with the wording of the reference's messages.
 type Policies = (&'static str, &'static str, Words);
 
 const POLICIES: [Policies; 2] = [
@@ -35,24 +36,24 @@ const POLICIES: [Policies; 2] = [
     ),
 ];
 
-/// What differs between the reference's two sets of refusals.
+/// Differences between the reference's two sets of messages.
 #[derive(Clone, Copy)]
 struct Words {
     failed: &'static str,
-    /// One of them takes the user for the verb, and the verb for the user.
+    /// The messages of one set print the user and the verb in swapped places.
     user_first: bool,
 }
 
-/// Asks whether those who write policies and bindings may read the parameters.
+/// Plug-in that checks whether the author of a policy or binding may read the parameters.
 pub struct PolicyParams {
     authorizer: Arc<dyn Authorizer>,
-    /// As [`POLICIES`], where they are served.
+    /// Policies by the rows of [`POLICIES`]; `None` if not served.
     policies: [Option<Lister<PolicyKind>>; 2],
-    /// All resources, by which kinds are found.
+    /// Tables of served resources, to find the resource of a kind.
     tables: Vec<Arc<Resources>>,
 }
 
-/// The kind of a policy's parameters, if it has any.
+/// `paramKind` of a policy.
 #[derive(Debug)]
 struct PolicyKind(Option<Value>);
 
@@ -76,7 +77,7 @@ impl PolicyParams {
         }
     }
 
-    /// A policy says of which kind its parameters are: all objects of the kind are asked for.
+    /// Checks a policy: needs `get` on all objects of its `paramKind`.
     async fn policy(&self, attributes: &Attributes<'_>, policy: &Value) -> Option<String> {
         let kind = policy.at(&["spec", "paramKind"])?;
         if attributes.old.and_then(|old| old.at(&["spec", "paramKind"])) == Some(kind) {
@@ -96,7 +97,7 @@ impl PolicyParams {
         ))
     }
 
-    /// A binding says which objects they are.
+    /// Checks a binding: needs `get` on the object that its `paramRef` names, or `list` if it names none.
     async fn binding(
         &self,
         attributes: &Attributes<'_>,
@@ -143,7 +144,7 @@ impl PolicyParams {
         }))
     }
 
-    /// The resource of a kind; all of its version where nobody serves it.
+    /// Resource of a kind; `*` if no table serves it.
     fn resolve(&self, kind: &Value) -> Params {
         let Ok(version) = kind.str_at(&["apiVersion"]).parse::<GroupVersion>() else {
             return Params::anything();
@@ -154,7 +155,7 @@ impl PolicyParams {
         Params { group: kind.group.to_string(), version: kind.version.to_string(), resource }
     }
 
-    /// Whether a user may do something, or why nobody knows.
+    /// Decision of the authorizer, with its error.
     async fn may(
         &self,
         user: &User,
@@ -184,7 +185,7 @@ impl PolicyParams {
     }
 }
 
-/// What parameters are objects of.
+/// Group, version and resource of the parameters.
 struct Params {
     group: String,
     version: String,
@@ -192,7 +193,7 @@ struct Params {
 }
 
 impl Params {
-    /// Of whatever there is.
+    /// Wildcards, for an invalid `apiVersion`.
     fn anything() -> Self {
         let [group, version, resource] = ["*"; 3].map(str::to_owned);
         Params { group, version, resource }
@@ -205,7 +206,7 @@ fn plural(table: &Resources, kind: &GroupVersionKind) -> Option<String> {
     rows.find(|row| row.kind == *kind).map(|row| row.plural.clone())
 }
 
-/// A user as the reference's messages show it.
+/// User as the reference's messages print it.
 fn shown(user: &User) -> String {
     let mut extra: Vec<String> =
         user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" "))).collect();

@@ -1,4 +1,4 @@
-//! Amounts of resources by name, and what a pod asks for in all.
+//! ResourceList: amounts by resource name, and the total requests and limits of a pod.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,10 +6,10 @@ use kevel_api::name;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::Value;
 
-/// Amounts by the name of what they are of.
+/// Amounts by resource name.
 pub(super) type ResourceList = BTreeMap<String, Quantity>;
 
-/// The amounts that stand at a path.
+/// Reads the ResourceList at a path.
 pub(super) fn at(value: &Value, path: &[&str]) -> ResourceList {
     let entries = value.at(path).and_then(Value::as_map).into_iter().flat_map(|map| map.iter());
     let amount =
@@ -17,14 +17,14 @@ pub(super) fn at(value: &Value, path: &[&str]) -> ResourceList {
     entries.filter_map(amount).collect()
 }
 
-/// Adds amounts to others.
+/// Adds amounts to a list.
 pub(super) fn add(list: &mut ResourceList, more: &ResourceList) {
     for (name, amount) in more {
         list.entry(name.clone()).and_modify(|sum| *sum += *amount).or_insert(*amount);
     }
 }
 
-/// Raises amounts to others where those are larger.
+/// Raises amounts to those of another list where those are larger.
 pub(super) fn max(list: &mut ResourceList, other: &ResourceList) {
     for (name, amount) in other {
         let most = list.entry(name.clone()).or_insert(*amount);
@@ -34,40 +34,40 @@ pub(super) fn max(list: &mut ResourceList, other: &ResourceList) {
     }
 }
 
-/// `name=amount` of all, between commas.
+/// Prints `name=amount` pairs, separated by commas.
 pub(super) fn print(list: &ResourceList) -> String {
     let parts = list.iter().map(|(name, amount)| format!("{name}={amount}"));
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// How quotas call what is requested of a resource.
+/// Prefix of requests in quotas.
 const QUOTA_REQUESTS: &str = "requests.";
 
-/// Whether a resource is one of Kubernetes' own.
+/// True for native resources: without a domain, or in `kubernetes.io`.
 pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is one that somebody added to nodes.
+/// True for extended resources.
 pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with(QUOTA_REQUESTS)
         && name::is_label_key(&format!("{QUOTA_REQUESTS}{name}")).is_empty()
 }
 
-/// What counts when a pod's resources are added up.
+/// Rules for adding up a pod's resources (upstream: PodResourcesOptions).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PodResources {
-    /// What containers have already, too: the larger of it and what is wanted.
+    /// Include the resources in container statuses: the larger of actual and desired.
     pub status: bool,
-    /// What a runtime class adds.
+    /// Include the pod's overhead.
     pub overhead: bool,
-    /// Which resources a pod may ask for as a whole, which goes before what its containers ask for.
+    /// Resources that pod-level requests and limits may set instead of the containers.
     pub pod_level: fn(&str) -> bool,
 }
 
 impl PodResources {
-    /// What a pod requests.
+    /// Total requests of a pod.
     pub fn requests(&self, pod: &Value) -> ResourceList {
         let mut list = self.sum(pod, "requests");
         self.replace_by_pod_level(pod, "requests", &mut list);
@@ -77,7 +77,7 @@ impl PodResources {
         list
     }
 
-    /// What a pod is limited to.
+    /// Total limits of a pod.
     pub fn limits(&self, pod: &Value) -> ResourceList {
         let mut list = self.sum(pod, "limits");
         self.replace_by_pod_level(pod, "limits", &mut list);
@@ -96,8 +96,8 @@ impl PodResources {
         list.extend(own.filter(|(name, _)| (self.pod_level)(name)));
     }
 
-    /// Containers run beside each other, init containers before them, one after the other; those
-    /// that are restarted stay beside all that follow.
+    /// Sum over containers. Containers run in parallel, after the init containers, which run one after the other;
+    /// restartable init containers run on beside all later ones.
     fn sum(&self, pod: &Value, kind: &str) -> ResourceList {
         let mut sum = ResourceList::new();
         let statuses = self.statuses(pod, "containerStatuses");
@@ -116,7 +116,7 @@ impl PodResources {
                 add(&mut sum, &list);
                 add(&mut staying, &list);
             }
-            // Of other resources, what stays has been counted when it came.
+            // A restartable init container is in `staying` already.
             for (name, amount) in &mut list {
                 match staying.get(name) {
                     Some(all) if stays => *amount = *all,
@@ -130,7 +130,7 @@ impl PodResources {
         sum
     }
 
-    /// What containers have, by their names, where it counts.
+    /// Container statuses by container name; empty unless `status` is set.
     fn statuses<'v>(&self, pod: &'v Value, list: &str) -> HashMap<&'v str, &'v Value> {
         let all = pod.list_at(&["status", list]).iter().filter(|_| self.status);
         all.rev().map(|status| (status.str_at(&["name"]), status)).collect()
@@ -150,7 +150,7 @@ impl PodResources {
         if kind == "requests" {
             max(&mut list, &at(status, &["allocatedResources"]));
         }
-        // What cannot be had is not counted.
+        // An infeasible resize does not count.
         if !resize_is_infeasible(pod) {
             max(&mut list, &wanted);
         }

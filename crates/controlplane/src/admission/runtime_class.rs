@@ -1,4 +1,4 @@
-//! `RuntimeClass`: what a pod's runtime adds to it, and where it can run.
+//! `RuntimeClass` admission plug-in: sets the overhead and scheduling constraints of a pod's RuntimeClass.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::Registration;
 use super::{Context, resource_list, tolerations};
 use crate::lister::{Facts, Lister};
 
-/// `RuntimeClass`, as the command line knows it.
+/// Registration of the `RuntimeClass` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::on("RuntimeClass", |context| Ok(Arc::new(RuntimeClass::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `RuntimeClass` admission plug-in.
 #[derive(Debug)]
 pub struct RuntimeClass {
     classes: Lister<RuntimeFacts>,
@@ -147,7 +147,7 @@ fn check_no_overhead(attributes: &Attributes<'_>, pod: &Value) -> Result<(), Sta
     }
 }
 
-/// Leads a pod to the nodes that have its runtime.
+/// Adds the class's node selector and tolerations to a pod.
 fn schedule(
     attributes: &Attributes<'_>,
     pod: &mut Value,

@@ -1,4 +1,5 @@
-//! `StorageObjectInUseProtection`: volumes and claims stay until nobody uses them.
+//! `StorageObjectInUseProtection` admission plug-in: adds finalizers that keep volumes and claims while they are in
+//! use.
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use kevel_server::future::Pending;
 
 use super::Registration;
 
-/// The finalizer of each kind that is protected.
+/// Protected resources, with their finalizers.
 const PROTECTED: [(&str, &str, &str); 3] = [
     ("", "persistentvolumes", "kubernetes.io/pv-protection"),
     ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
     ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
 ];
 
-/// `StorageObjectInUseProtection`, as the command line knows it.
+/// Registration of the `StorageObjectInUseProtection` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("StorageObjectInUseProtection", |_| {
     Ok(Arc::new(StorageObjectInUseProtection))
 });
 
-/// The admission plug-in of that name.
+/// The `StorageObjectInUseProtection` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageObjectInUseProtection;
 
@@ -44,7 +45,7 @@ impl Plugin for StorageObjectInUseProtection {
     }
 }
 
-/// Adds a finalizer to an object that does not have it.
+/// Adds a finalizer if the object lacks it.
 pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) {
     let finalizers = object.make_list(&["metadata"], "finalizers");
     if !finalizers.iter().any(|there| there.as_str() == Some(finalizer)) {

@@ -1,4 +1,5 @@
-//! `TaintNodesByCondition`: a new node takes no pods until somebody has seen that it is ready.
+//! `TaintNodesByCondition` admission plug-in: taints new nodes as not ready until the node lifecycle controller
+//! removes the taint.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use super::Registration;
 
 const NOT_READY: (&str, &str) = ("node.kubernetes.io/not-ready", "NoSchedule");
 
-/// `TaintNodesByCondition`, as the command line knows it.
+/// Registration of the `TaintNodesByCondition` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::on("TaintNodesByCondition", |_| Ok(Arc::new(TaintNodesByCondition)));
 
-/// The admission plug-in of that name.
+/// The `TaintNodesByCondition` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintNodesByCondition;
 

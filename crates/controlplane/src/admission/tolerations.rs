@@ -1,21 +1,21 @@
-//! Tolerations of pods, and which of them make others needless.
+//! Merging and comparing tolerations of pods.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use kevel_api::value::{Map, Value};
 
-/// A toleration of a taint, whatever its value.
+/// Toleration of a taint with any value.
 pub(super) fn exists(key: &str, effect: &str, seconds: Option<i64>) -> Value {
     let seconds = seconds.map(|seconds| ("tolerationSeconds", Value::Int(seconds)));
     let fields = [("key", key.into()), ("operator", "Exists".into()), ("effect", effect.into())];
     Value::Map(Map::from_iter(fields.into_iter().chain(seconds)))
 }
 
-/// The tolerations of both lists, without those that others include.
+/// Tolerations of both lists, without those that others in the lists include.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<Toleration<'_>> = first.iter().chain(second).map(Toleration::of).collect();
-    // Which are included in another one that comes after them.
+    // For each toleration, whether a later one includes it.
     let mut later = Known::default();
     let mut included: Vec<bool> = Vec::with_capacity(all.len());
     for toleration in all.iter().rev() {
@@ -33,7 +33,7 @@ pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// A toleration in parts.
+/// Fields of a toleration.
 #[derive(Clone, Copy, Debug)]
 struct Toleration<'v> {
     value: &'v Value,
@@ -44,7 +44,7 @@ struct Toleration<'v> {
     seconds: Option<i64>,
 }
 
-/// What tells tolerations apart.
+/// Identity of a toleration.
 type Parts<'v> = (&'v str, &'v str, &'v str, &'v str, Option<i64>);
 
 impl<'v> Toleration<'v> {
@@ -59,7 +59,7 @@ impl<'v> Toleration<'v> {
         (self.key, self.operator, self.text, self.effect, self.seconds)
     }
 
-    /// For how long it tolerates, where that is limited.
+    /// Seconds for which the taint is tolerated; `i64::MAX` if not limited.
     fn lasts(&self) -> i64 {
         match self.effect {
             "NoExecute" => self.seconds.unwrap_or(i64::MAX),
@@ -68,10 +68,10 @@ impl<'v> Toleration<'v> {
     }
 }
 
-/// Tolerations by which others they may include: those of a key, an effect and perhaps a value.
+/// Tolerations by key, effect and value (`None`: any value), to find those that include another.
 #[derive(Debug, Default)]
 struct Known<'v> {
-    /// Of each, the two that last longest.
+    /// For each key, the two that last longest.
     longest: HashMap<(&'v str, &'v str, Option<&'v str>), Vec<Toleration<'v>>>,
     all: HashSet<Parts<'v>>,
 }
@@ -96,12 +96,12 @@ impl<'v> Known<'v> {
         self.all.contains(&toleration.parts())
     }
 
-    /// Whether one that is not the same includes a toleration.
+    /// True if a different toleration includes this one.
     fn other_includes(&self, narrow: &Toleration<'v>) -> bool {
         let equal = (narrow.operator == "Equal").then_some(Some(narrow.text));
         let values = [Some(None), equal];
         let effects = [narrow.effect, ""];
-        // Only one for whatever value may be for whatever key.
+        // An empty key needs the operator Exists.
         let keys = [narrow.key, ""];
         keys.iter().enumerate().any(|(any_key, key)| {
             effects.iter().any(|effect| {
@@ -117,12 +117,12 @@ impl<'v> Known<'v> {
     }
 }
 
-/// Whether each toleration is one that is allowed, or included in one.
+/// True if each toleration is included in an allowed one, or if the list of allowed ones is empty.
 pub(super) fn allowed(tolerations: &[Value], allowed: &[Value]) -> bool {
     allowed.is_empty() || tolerations.iter().all(|t| allowed.iter().any(|wide| includes(wide, t)))
 }
 
-/// Whether one toleration tolerates all that another does.
+/// True if `wide` tolerates every taint that `narrow` does.
 fn includes(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

@@ -1,4 +1,5 @@
-//! `CertificateApproval`: requests are approved by those who may do so for their signer.
+//! `CertificateApproval` admission plug-in: approving a CertificateSigningRequest needs the verb `approve` on its
+//! signer.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use kevel_server::future::Pending;
 use super::{GROUP, REQUESTS, may};
 use crate::admission::Registration;
 
-/// `CertificateApproval`, as the command line knows it.
+/// Registration of the `CertificateApproval` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("CertificateApproval", |context| {
     Ok(Arc::new(CertificateApproval(context.authorizer.clone())))
 });
 
-/// The admission plug-in of that name.
+/// The `CertificateApproval` admission plug-in.
 pub struct CertificateApproval(pub Arc<dyn Authorizer>);
 
 impl Plugin for CertificateApproval {

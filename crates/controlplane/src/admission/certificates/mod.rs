@@ -1,5 +1,6 @@
-//! What may be written of certificates: `CertificateApproval`, `CertificateSigning`,
-//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and who signs for pods.
+//! Admission plug-ins of certificates.k8s.io: `CertificateApproval`, `CertificateSigning`,
+//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and the authorization of PodCertificateRequest
+//! status.
 
 pub mod approval;
 pub mod attest;
@@ -16,7 +17,7 @@ use kevel_server::user::User;
 const GROUP: &str = "certificates.k8s.io";
 const REQUESTS: &str = "certificatesigningrequests";
 
-/// Whether a user may do something in a signer's name, or in that of all signers of its domain.
+/// True if the user has the verb on the signer or on all signers of its domain (`domain/*`).
 async fn may(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
     for name in [signer, &domain] {

@@ -1,5 +1,5 @@
-//! Who answers pods' requests for certificates speaks for their signer. The reference has this among the
-//! rules of the kind; it cannot be switched off.
+//! Authorization of PodCertificateRequest status updates: the user must have the verb `sign` on the signer. The
+//! reference checks this in the kind's strategy, so this plug-in cannot be disabled.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kevel_server::future::Pending;
 
 use super::{GROUP, may};
 
-/// Asks whether a signer may write the status.
+/// Plug-in that checks whether the user may sign for the request's signer.
 pub struct PodCertificateSigning(pub Arc<dyn Authorizer>);
 
 impl Plugin for PodCertificateSigning {

@@ -1,4 +1,4 @@
-//! `CertificateSigning`: certificates are issued by those who may do so for their signer.
+//! `CertificateSigning` admission plug-in: issuing a certificate needs the verb `sign` on the request's signer.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use kevel_server::future::Pending;
 use super::{GROUP, REQUESTS, may};
 use crate::admission::Registration;
 
-/// `CertificateSigning`, as the command line knows it.
+/// Registration of the `CertificateSigning` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("CertificateSigning", |context| {
     Ok(Arc::new(CertificateSigning(context.authorizer.clone())))
 });
 
-/// The admission plug-in of that name.
+/// The `CertificateSigning` admission plug-in.
 pub struct CertificateSigning(pub Arc<dyn Authorizer>);
 
 impl Plugin for CertificateSigning {

@@ -1,4 +1,5 @@
-//! `CertificateSubjectRestriction`: nobody becomes one of those who may do everything by a request.
+//! `CertificateSubjectRestriction` admission plug-in: refuses requests for client certificates of the group
+//! `system:masters`.
 
 use std::sync::Arc;
 
@@ -13,15 +14,15 @@ use kevel_server::user::PRIVILEGED;
 use super::{GROUP, REQUESTS};
 use crate::admission::Registration;
 
-/// The signer of certificates that the API server believes.
+/// Signer of client certificates that the API server accepts.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// `CertificateSubjectRestriction`, as the command line knows it.
+/// Registration of the `CertificateSubjectRestriction` admission plug-in.
 pub const REGISTRATION: Registration = Registration::on("CertificateSubjectRestriction", |_| {
     Ok(Arc::new(CertificateSubjectRestriction))
 });
 
-/// The admission plug-in of that name.
+/// The `CertificateSubjectRestriction` admission plug-in.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateSubjectRestriction;
 

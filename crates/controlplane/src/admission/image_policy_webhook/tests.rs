@@ -2,10 +2,10 @@ use kevel_test_support::trust::{TrustCell, each, rows};
 
 use super::*;
 
-/// Rows of the table: one that is lost is noticed.
+/// Number of rows, so that a lost row fails the test.
 const ROWS: usize = 98;
 
-/// Each row of `conformance/certificates` on a real socket, held against the verdict of Go's `crypto/x509`.
+/// Runs each row of `conformance/certificates` on a real socket and compares with the verdict of Go's `crypto/x509`.
 #[tokio::test(flavor = "multi_thread")]
 async fn image_policy_webhooks_are_trusted_as_go_trusts_them() {
     let folder = tempfile::tempdir().unwrap();

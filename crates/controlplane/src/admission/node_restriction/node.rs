@@ -1,4 +1,5 @@
-//! Nodes: a node writes its own, but not what others steer pods by.
+//! NodeRestriction of nodes: a kubelet writes only its own Node, and not the labels and taints reserved for
+//! administrators.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use kevel_server::admission::Operation;
 
 use super::Write;
 
-/// Labels of Kubernetes that kubelets set themselves.
+/// Labels in `kubernetes.io` that kubelets may set.
 const KUBELET_LABELS: [&str; 11] = [
     "kubernetes.io/hostname",
     "topology.kubernetes.io/zone",
@@ -23,9 +24,9 @@ const KUBELET_LABELS: [&str; 11] = [
     "beta.kubernetes.io/os",
     "beta.kubernetes.io/arch",
 ];
-/// Prefixes of labels that kubelets may set.
+/// Prefixes of further labels that kubelets may set.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
-/// The prefix of labels that are made to be out of their reach.
+/// Prefix of labels that kubelets may never set.
 const RESTRICTED_PREFIX: &str = "node-restriction.kubernetes.io";
 
 pub(super) fn check(node: &str, write: &Write<'_>) -> Result<(), StatusError> {
@@ -77,7 +78,7 @@ pub(super) fn check(node: &str, write: &Write<'_>) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// The labels that are set, changed or taken away, of those that a node may not touch; sorted.
+/// Labels set, changed or removed by the update that a kubelet may not modify; sorted.
 fn forbidden_labels<'v>(new: &'v Value, old: &'v Value) -> Vec<&'v str> {
     let label = |node: &'v Value, key: &str| node.at(&["metadata", "labels", key]);
     let keys = |node: &'v Value| {

@@ -1,4 +1,4 @@
-//! Pods: a node makes mirrors of what it runs by itself, and tells how its own pods fare.
+//! NodeRestriction of pods: a kubelet creates mirror pods, and updates the status of pods bound to its node.
 
 use kevel_api::quote::quote;
 use kevel_api::references;
@@ -8,10 +8,10 @@ use kevel_server::admission::Operation;
 
 use super::{NodeRestriction, Write, find};
 
-/// On pods that a node shows of what it runs by itself.
+/// Annotation of mirror pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Volumes that need nothing of the API.
+/// Volume sources that reference no API objects.
 const PLAIN_VOLUMES: [&str; 22] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -36,7 +36,7 @@ const PLAIN_VOLUMES: [&str; 22] = [
     "storageos",
     "vsphereVolume",
 ];
-/// Volumes that do, and what they refer to.
+/// Volume sources that reference API objects, with the text for messages.
 const API_VOLUMES: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -46,7 +46,7 @@ const API_VOLUMES: [(&str, &str); 7] = [
     ("ephemeral", "persistentvolumeclaims (via ephemeral volumes)"),
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
-/// Parts of projected volumes, and what they refer to.
+/// Sources of projected volumes that reference API objects, with the text for messages.
 const API_SOURCES: [(&str, &str); 5] = [
     ("configMap", "configmaps (via projected volumes)"),
     ("secret", "secrets (via projected volumes)"),
@@ -188,7 +188,7 @@ pub(super) fn runs_on(pod: &Value, node: &str) -> bool {
     pod.str_at(&["spec", "nodeName"]) == node
 }
 
-/// The first kind of objects of the API that a pod refers to.
+/// The first kind of API objects that a pod references.
 fn referenced(pod: &Value) -> Result<Option<&'static str>, String> {
     let claims = pod.at(&["spec", "resourceClaims"]).is_some_and(|claims| !claims.is_empty());
     for (refers, what) in [

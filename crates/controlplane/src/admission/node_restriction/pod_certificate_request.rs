@@ -1,4 +1,4 @@
-//! Pod certificate requests: a node asks for certificates of its own pods.
+//! NodeRestriction of PodCertificateRequests: a kubelet requests certificates only for pods on its node.
 
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusError, reason};
@@ -91,7 +91,8 @@ impl NodeRestriction {
     }
 }
 
-/// What is not there yet may be there later: the node may try again.
+/// Error for an object that the request names and that could not be read. NotFound becomes a server error, so that
+/// the kubelet retries.
 fn unfound(write: &Write<'_>, what: &str, error: StatusError) -> StatusError {
     let not_found = error.reason() == reason::NOT_FOUND;
     let error = format!("while retrieving {what} named in the PodCertificateRequest: {error}");

@@ -1,4 +1,4 @@
-//! The rules of the level `baseline`: what lets a pod out of its box.
+//! Pod Security Standards: the checks of the level `baseline`.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(super) fn app_armor_profile(pod: &Pod<'_>) -> Option<Violation> {
     violation(format!("forbidden AppArmor profile{}", plural(values.len())), detail)
 }
 
-/// The capabilities that containers have by default.
+/// Capabilities that containers may add.
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -69,7 +69,7 @@ pub(super) fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
     )
 }
 
-/// The containers that add other capabilities than these, and what they add.
+/// Containers that add other capabilities than the allowed ones, and those capabilities.
 pub(super) fn added_capabilities<'a>(
     pod: &Pod<'a>,
     allowed: &[&str],
@@ -124,7 +124,7 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     violation("hostPort", detail)
 }
 
-/// The handlers of a container that may name a host.
+/// Probes and lifecycle handlers of a container that may name a host.
 const HANDLERS: [&[&str]; 5] = [
     &["livenessProbe"],
     &["readinessProbe"],
@@ -235,7 +235,7 @@ fn check_se_linux(pod: &Pod<'_>, allowed: &[&str]) -> Option<Violation> {
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Before there were fields, there were annotations.
+/// Checks the seccomp annotations, which preceded the fields.
 pub(super) fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     let containers =
         pod.containers().map(|c| format!("{SECCOMP_CONTAINER}{}", c.str_at(&["name"])));
@@ -265,8 +265,8 @@ pub(super) fn seccomp_profile(pod: &Pod<'_>) -> Option<Violation> {
     violation("seccompProfile", detail)
 }
 
-/// Which types of profiles are set that are neither the runtime's default nor local ones; whether
-/// by the pod, and by which containers.
+/// Profile types that are set and are neither RuntimeDefault nor Localhost; whether the pod sets one; and the
+/// containers that do.
 fn bad_types<'a>(pod: &Pod<'a>, profile: &str) -> (BTreeSet<String>, bool, Vec<&'a str>) {
     let bad = RefCell::new(BTreeSet::new());
     let is_bad = |of: &Value| {
@@ -282,8 +282,7 @@ fn bad_types<'a>(pod: &Pod<'a>, profile: &str) -> (BTreeSet<String>, bool, Vec<&
     (bad.into_inner(), on_pod, containers)
 }
 
-/// The kernel's settings that a pod may change without harm to others, each with the minor number
-/// of the release from which on it may.
+/// Safe sysctls, each with the minor version since which it is allowed.
 const SYSCTLS: [(u32, &str); 12] = [
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -330,7 +329,7 @@ pub(super) fn windows_host_process(pod: &Pod<'_>) -> Option<Violation> {
     violation("hostProcess", detail)
 }
 
-/// What one does, or many do.
+/// The verb for messages, by number of subjects.
 pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }

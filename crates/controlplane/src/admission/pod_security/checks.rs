@@ -1,4 +1,4 @@
-//! The rules of the levels: which there are, and since which release.
+//! Pod Security Standards: the table of checks, with the version since which each applies.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use kevel_api::value::Value;
 use super::policy::{Level, LevelVersion};
 use super::{baseline, restricted};
 
-/// A pod, or what one would be made of.
+/// Metadata and spec of a pod or pod template.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pod<'a> {
     pub metadata: &'a Value,
     pub spec: &'a Value,
 }
 
-/// What is against a rule.
+/// Violation of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub reason: Cow<'static, str>,
@@ -23,11 +23,11 @@ pub(super) struct Violation {
 
 type Rule = fn(&Pod<'_>) -> Option<Violation>;
 
-/// A rule, as it is in the releases from these minor numbers on.
+/// A check, with its implementations by the minor version since which each applies.
 struct Check {
     level: Level,
     since: &'static [(u32, Rule)],
-    /// The rule of a lower level that this one says more strictly.
+    /// Check of a lower level that this one overrides.
     instead_of: Option<&'static str>,
     id: &'static str,
 }
@@ -43,7 +43,7 @@ const fn check(
 
 use Level::{Baseline, Restricted};
 
-/// All rules, in the order in which violations are told.
+/// All checks, in the order in which violations are listed.
 const CHECKS: [Check; 19] = [
     check(Baseline, "appArmorProfile", &[(0, baseline::app_armor_profile)], None),
     check(Baseline, "capabilities_baseline", &[(0, baseline::capabilities)], None),
@@ -136,7 +136,7 @@ impl Check {
     }
 }
 
-/// What is wrong with a pod.
+/// Violations of a level by a pod.
 pub(super) fn violations(of: LevelVersion, pod: &Pod<'_>) -> Vec<Violation> {
     if of.level == Level::Privileged {
         return Vec::new();
@@ -161,19 +161,19 @@ pub(super) fn describe(violations: &[Violation]) -> String {
 }
 
 impl<'a> Pod<'a> {
-    /// All containers, whatever their kind.
+    /// Containers of all three lists.
     pub fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let spec = self.spec;
         let kinds = ["initContainers", "containers", "ephemeralContainers"];
         kinds.into_iter().flat_map(move |kind| spec.list_at(&[kind]))
     }
 
-    /// The names of the containers that something is true of.
+    /// Names of the containers that match a predicate.
     pub fn containers_where(&self, is: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers().filter(|container| is(container)).map(|c| c.str_at(&["name"])).collect()
     }
 
-    /// Whether root in the pod is nobody on its node.
+    /// True if the pod runs in a user namespace, where its root has no rights on the node.
     pub fn has_user_namespace(&self) -> bool {
         self.spec.at(&["hostUsers"]) == Some(&Value::Bool(false))
     }
@@ -183,7 +183,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// A violation.
+/// Makes a violation.
 pub(super) fn violation(reason: impl Into<Cow<'static, str>>, detail: String) -> Option<Violation> {
     Some(Violation { reason: reason.into(), detail })
 }
@@ -199,12 +199,12 @@ pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
     if names.is_empty() { String::new() } else { format!("\"{}\"", names.join("\", \"")) }
 }
 
-/// The end of a word for so many.
+/// Plural ending for messages.
 pub(super) fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// `pod and containers "a", "b"`; `None` where it is neither.
+/// `pod and containers "a", "b"`; `None` if neither the pod nor a container is named.
 pub(super) fn setters(pod: bool, containers: &[&str]) -> Option<String> {
     let mut setters = Vec::new();
     if pod {

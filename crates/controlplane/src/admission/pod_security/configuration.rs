@@ -1,4 +1,4 @@
-//! What is asked for where a namespace does not say, and who is not asked.
+//! PodSecurityConfiguration: default levels of namespaces without labels, and exemptions.
 
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::name;
@@ -7,14 +7,14 @@ use kevel_api::value::Value;
 use super::super::configuration;
 use super::policy::{LevelVersion, Policy, parse_level, parse_version};
 
-/// The kinds that a configuration may be of.
+/// API versions and kinds of the configuration.
 const KINDS: [(&str, &str); 3] = [
     ("pod-security.admission.config.k8s.io/v1", "PodSecurityConfiguration"),
     ("pod-security.admission.config.k8s.io/v1beta1", "PodSecurityConfiguration"),
     ("pod-security.admission.config.k8s.io/v1alpha1", "PodSecurityConfiguration"),
 ];
 
-/// The configuration.
+/// Decoded PodSecurityConfiguration.
 #[derive(Debug)]
 pub(super) struct Configuration {
     pub defaults: Policy,
@@ -24,7 +24,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Reads a configuration; without one nothing is asked for.
+    /// Decodes a configuration; without one, every level is privileged.
     pub fn read(text: Option<String>) -> Result<Self, String> {
         let value = match text.filter(|text| !text.is_empty()) {
             Some(text) => configuration::decode(&text, &KINDS)?,
@@ -32,7 +32,7 @@ impl Configuration {
         };
         let mut errors = Vec::new();
         let mut of = |mode: &str| level_version(&value, mode, &mut errors);
-        // In the order in which the reference complains.
+        // In the order of the reference's error messages.
         let (enforce, warn, audit) = (of("enforce"), of("warn"), of("audit"));
         let exemptions = |field: &str| {
             let names = value.list_at(&["exemptions", field]).iter().filter_map(Value::as_str);

@@ -1,4 +1,5 @@
-//! Pods that are there already.
+//! Warnings about existing pods when a namespace's enforce level changes, and the test whether a pod update is
+//! relevant.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,19 +14,19 @@ use super::PodSecurity;
 use super::checks::{Pod, violations};
 use super::policy::LevelVersion;
 
-/// How many pods of a namespace are looked at when it asks for more, and for how long.
+/// Limits on the number of existing pods checked and on the time for it.
 const MAX_PODS: usize = 3000;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl PodSecurity {
-    /// What is to be told about the pods of a namespace that asks for more than it did.
+    /// Warnings about existing pods that violate the new enforce level of their namespace.
     pub(super) async fn warn_of_pods(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
         let Ok(snapshot) = self.pods.snapshot(At::Consistent).await else {
             return vec!["failed to list pods while checking new PodSecurity enforce level".into()];
         };
         let pods = self.prioritized(snapshot.range(&format!("{namespace}/"), None));
         let (mut checked, started) = (0, monotonic_now());
-        // By what is wrong: the first pod by name, and how many there are.
+        // By violations: the first pod by name, and the number of pods.
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for object in pods.iter().take(MAX_PODS) {
             let pod = self.pods.tree(object).unwrap_or_default();
@@ -75,7 +76,7 @@ impl PodSecurity {
         warnings
     }
 
-    /// One pod of each controller first, then the rest; without those whose class is exempt.
+    /// One pod of each controller first, then the rest; without pods of exempt runtime classes.
     fn prioritized<'o>(&self, pods: impl Iterator<Item = &'o Arc<Object>>) -> Vec<Arc<Object>> {
         let (mut first, mut rest, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for object in pods {
@@ -96,7 +97,8 @@ impl PodSecurity {
     }
 }
 
-/// Whether an update changes what runs in a pod: nothing else of it can be changed that counts.
+/// True if an update changes a container's image or adds a container: no other mutable field is relevant to the
+/// checks.
 pub(super) fn changes(pod: &Value, old: &Value) -> bool {
     let image = |container: &Value| container.str_at(&["image"]).to_owned();
     let images =

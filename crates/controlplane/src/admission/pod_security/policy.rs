@@ -1,4 +1,4 @@
-//! Which level of security a namespace asks for, as its labels and the configuration say.
+//! Pod security policy of a namespace: levels and versions from its labels and the defaults of the configuration.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use kevel_api::field_error::{FieldError, Path};
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much a pod may do.
+/// Level of the Pod Security Standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -14,35 +14,35 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// Of which release the rules are: `None` for the newest, otherwise the minor number.
+/// Version of the standards: `None` for `latest`, otherwise the minor number.
 pub(super) type Version = Option<u32>;
 
-/// A level as it was in a release.
+/// Level at a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelVersion {
     pub level: Level,
     pub version: Version,
 }
 
-/// What a namespace asks for.
+/// Levels of the three modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// What is refused.
+    /// Violations are refused.
     pub enforce: LevelVersion,
-    /// What is written down.
+    /// Violations are recorded as audit annotations.
     pub audit: LevelVersion,
-    /// What clients are told about.
+    /// Violations are returned to clients as warnings.
     pub warn: LevelVersion,
 }
 
 impl Policy {
-    /// Nothing is asked for.
+    /// Policy with `privileged` in all modes.
     pub const PRIVILEGED: Policy = {
         let privileged = LevelVersion { level: Level::Privileged, version: None };
         Policy { enforce: privileged, audit: privileged, warn: privileged }
     };
 
-    /// What labels ask for, and what is wrong with them.
+    /// Policy from a namespace's labels with `self` as the default, and the errors of the labels.
     pub fn of<'l>(self, label: impl Fn(&str) -> Option<&'l str>) -> (Policy, Vec<FieldError>) {
         let (mut policy, mut errors) = (self, Vec::new());
         let labels = Path::new("metadata");
@@ -63,7 +63,7 @@ impl Policy {
                 if name == "enforce" {
                     enforces = parsed.as_ref().ok().copied();
                 }
-                // Nobody is told about what cannot be read, but it is not let pass.
+                // An invalid enforce level counts as restricted, an invalid audit or warn level as privileged.
                 let unread = if name == "enforce" { Level::Restricted } else { Level::Privileged };
                 of.level = parsed.unwrap_or_else(|error| {
                     wrong(name, text, error);
@@ -78,7 +78,7 @@ impl Policy {
                 });
             }
         }
-        // Who enforces and does not say what to warn of warns of what pods will be refused for.
+        // Without a warn label, warn at least of violations of the enforce level.
         if let Some(level) = enforces.filter(|level| *level > policy.warn.level)
             && label("warn").is_none()
         {
@@ -90,12 +90,12 @@ impl Policy {
         (policy, errors)
     }
 
-    /// Whether everything is allowed and nothing told.
+    /// True if all modes are privileged.
     pub fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|of| of.level == Level::Privileged)
     }
 
-    /// Whether two policies come to the same.
+    /// True if two policies have the same effect: versions do not matter at the privileged level.
     pub fn is_like(&self, other: &Policy) -> bool {
         let same = |a: LevelVersion, b: LevelVersion| {
             a == b || (a.level == Level::Privileged && b.level == Level::Privileged)
@@ -106,7 +106,7 @@ impl Policy {
     }
 }
 
-/// Reads a level.
+/// Parses a level.
 pub(super) fn parse_level(text: &str) -> Result<Level, String> {
     match text {
         "privileged" => Ok(Level::Privileged),
@@ -116,7 +116,7 @@ pub(super) fn parse_level(text: &str) -> Result<Level, String> {
     }
 }
 
-/// Reads a version.
+/// Parses a version.
 pub(super) fn parse_version(text: &str) -> Result<Version, String> {
     if text == "latest" {
         return Ok(None);

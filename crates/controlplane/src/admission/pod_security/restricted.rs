@@ -1,4 +1,4 @@
-//! The rules of the level `restricted`: what a pod must give up.
+//! Pod Security Standards: the checks of the level `restricted`.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub(super) fn capabilities_1_25(pod: &Pod<'_>) -> Option<Violation> {
     if pod.is_windows() { None } else { capabilities(pod) }
 }
 
-/// The kinds of volumes that a pod may have.
+/// Volume sources that are allowed.
 const VOLUMES: [&str; 9] = [
     "configMap",
     "csi",
@@ -65,7 +65,7 @@ const VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// The others, in the order in which they are looked for.
+/// Volume sources that are forbidden, in the order in which they are checked.
 const OTHER_VOLUMES: [&str; 21] = [
     "hostPath",
     "gcePersistentDisk",

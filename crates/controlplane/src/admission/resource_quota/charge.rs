@@ -1,4 +1,4 @@
-//! What a write adds to quotas.
+//! Charging a write against the quotas of its namespace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::evaluator::Evaluator;
 use super::scopes::{self, Scope};
 use crate::lister::Facts;
 
-/// A quota, as far as writes go by it: as many amounts as it has, in a hundred bytes each.
+/// Facts about a ResourceQuota: about a hundred bytes per amount.
 #[derive(Debug)]
 pub(super) struct Quota {
     name: String,
@@ -34,12 +34,12 @@ impl Facts for Quota {
     }
 }
 
-/// A write that may use something up.
+/// A write with its usage.
 pub(super) struct Charge<'a> {
     evaluator: &'a dyn Evaluator,
     attributes: &'a Attributes<'a>,
     object: &'a Value,
-    /// What the object uses, and what of that is new.
+    /// Usage of the object, and its increase over the old object.
     usage: ResourceList,
     difference: ResourceList,
 }
@@ -56,7 +56,7 @@ impl<'a> Charge<'a> {
         Charge { evaluator, attributes, object, usage, difference }
     }
 
-    /// The names of the quotas that the write changes, if they all allow it.
+    /// Names of the quotas whose usage the write raises; an error if one is exceeded.
     pub fn check(
         &self,
         quotas: &[Arc<Quota>],
@@ -103,7 +103,7 @@ impl<'a> Charge<'a> {
         Ok(changed)
     }
 
-    /// Adds what the write uses to what a quota has been used for, if it is not too much.
+    /// Adds the write's usage to `status.used` of a quota, or fails if that exceeds the quota.
     pub fn add(&self, object: &mut Value) -> Result<(), StatusError> {
         let quota = Quota::read(object);
         if !self.is_about(&quota, self.object) {
@@ -118,7 +118,7 @@ impl<'a> Charge<'a> {
         Ok(())
     }
 
-    /// What a quota limits of what the write adds; refused where that is too much.
+    /// Increase of the resources that the quota limits; an error if it exceeds the quota.
     fn added_of(&self, quota: &Quota) -> Result<ResourceList, StatusError> {
         let Quota { name, hard, used, .. } = quota;
         let mut added = self.added(quota);
@@ -127,7 +127,7 @@ impl<'a> Charge<'a> {
             Some(&sum(used.get(*name), **amount)) > hard.get(*name)
         };
         let exceeded: Vec<&String> = added.iter().filter(exceeds).map(|(name, _)| name).collect();
-        // Who only tells how things are cannot be told that they may not be so.
+        // A status update is never refused: it reports facts.
         if exceeded.is_empty() || self.attributes.subresource == "status" {
             return Ok(added);
         }
@@ -143,7 +143,7 @@ impl<'a> Charge<'a> {
         )))
     }
 
-    /// What the write adds where a quota counts: all of it, unless what was there counted already.
+    /// Increase to charge to a quota: the difference if the quota matched the old object, otherwise the whole usage.
     fn added(&self, quota: &Quota) -> ResourceList {
         match self.attributes.old {
             Some(old) if self.is_about(quota, old) => self.difference.clone(),
@@ -156,7 +156,7 @@ impl<'a> Charge<'a> {
             && quota.scopes.iter().all(|scope| self.evaluator.is_in(scope, object))
     }
 
-    /// Whether quotas cover what needs one.
+    /// Checks that quotas cover the limited resources of the configuration.
     fn check_covered(
         &self,
         quotas: &[Arc<Quota>],
@@ -217,7 +217,7 @@ fn without_zeros(mut list: ResourceList) -> ResourceList {
     list
 }
 
-/// By how much an object uses more than what was there.
+/// Increase of usage over the old object.
 fn difference(usage: &ResourceList, before: Option<ResourceList>) -> ResourceList {
     let mut difference = usage.clone();
     let Some(before) = before else { return difference };

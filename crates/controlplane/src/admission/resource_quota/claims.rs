@@ -1,4 +1,5 @@
-//! What claims use: of volumes their number and size, of devices their number; all by class, too.
+//! Quota evaluators of PersistentVolumeClaims (number and size) and ResourceClaims (number of devices), in total and
+//! by class.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +69,7 @@ impl Evaluator for PersistentVolumeClaims {
     }
 }
 
-/// The attributes classes that a claim has, had or wants to have.
+/// VolumeAttributesClasses of a claim: requested, current and target.
 fn attributes_classes(claim: &Value) -> BTreeSet<&str> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
@@ -80,7 +81,7 @@ fn attributes_classes(claim: &Value) -> BTreeSet<&str> {
 
 const DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
 const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
-/// How many devices a request for all of them counts as.
+/// Number of devices charged for the allocation mode All.
 const ALL_DEVICES: i64 = 32;
 
 #[derive(Debug)]
@@ -101,7 +102,7 @@ impl Evaluator for ResourceClaims {
         for request in claim.list_at(&["spec", "devices", "requests"]) {
             let alternatives = request.list_at(&["firstAvailable"]).iter();
             let wanted = alternatives.chain(request.at(&["exactly"]));
-            // Of alternatives the one with the most devices counts, in each class.
+            // Of a request's alternatives, the largest count of each class is charged.
             let mut most: BTreeMap<String, i64> = BTreeMap::new();
             for wanted in wanted {
                 let class = format!("{}{BY_DEVICE_CLASS}", wanted.str_at(&["deviceClassName"]));

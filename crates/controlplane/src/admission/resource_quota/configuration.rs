@@ -1,4 +1,4 @@
-//! What is refused where no quota covers it.
+//! ResourceQuotaConfiguration: resources that may only be consumed if a quota covers them.
 
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::value::Value;
@@ -6,7 +6,7 @@ use kevel_api::value::Value;
 use super::super::configuration;
 use super::scopes::Scope;
 
-/// The kinds that a configuration may be of.
+/// API versions and kinds of the configuration.
 const KINDS: [(&str, &str); 4] = [
     ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"),
     ("resourcequota.admission.k8s.io/v1", "Configuration"),
@@ -14,17 +14,17 @@ const KINDS: [(&str, &str); 4] = [
     ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"),
 ];
 
-/// Something that needs a quota.
+/// A limited resource.
 #[derive(Debug)]
 pub(super) struct LimitedResource {
     pub group: String,
     pub resource: String,
-    /// What the names of limited things contain.
+    /// `matchContains`: substrings of the limited resource names.
     pub contains: Vec<String>,
     pub scopes: Vec<Scope>,
 }
 
-/// Reads a configuration, where there is one.
+/// Decodes a configuration; empty without one.
 pub(super) fn read(text: Option<String>) -> Result<Vec<LimitedResource>, String> {
     let Some(text) = text else { return Ok(Vec::new()) };
     let value = configuration::decode(&text, &KINDS)?;

@@ -1,4 +1,4 @@
-//! What objects of a kind use up.
+//! Quota evaluators: the usage of objects by kind (upstream: quota.Evaluator).
 
 use kevel_api::quantity::{Format, Quantity};
 use kevel_api::value::Value;
@@ -7,49 +7,49 @@ use kevel_server::admission::{Attributes, Operation};
 use super::super::resource_list::ResourceList;
 use super::scopes::Scope;
 
-/// One.
+/// Usage of one object.
 pub(super) const ONE: Quantity = Quantity::new(1, Format::DecimalSi);
 
-/// Knows what objects of a kind use up.
+/// Evaluator of a kind's usage.
 pub(super) trait Evaluator: Send + Sync {
-    /// Whether a write may change what is used.
+    /// True if the write may change usage.
     fn handles(&self, attributes: &Attributes<'_>, object: &Value) -> bool;
 
-    /// Whether something that a quota limits is used by this kind.
+    /// True if the evaluator measures this resource name.
     fn limited_by(&self, name: &str) -> bool;
 
-    /// The names of what a quota limits that is used by this kind, in order.
+    /// Names in `hard` that the evaluator measures, in order.
     fn limited<'q>(&self, hard: &'q ResourceList) -> Vec<&'q str> {
         let names = hard.keys().inspect(|_| kevel_compute::charge(1));
         names.map(String::as_str).filter(|name| self.limited_by(name)).collect()
     }
 
-    /// Whether there are any.
+    /// True if the evaluator measures any name in `hard`.
     fn is_limited(&self, hard: &ResourceList) -> bool {
         hard.keys().inspect(|_| kevel_compute::charge(1)).any(|name| self.limited_by(name))
     }
 
-    /// What an object uses.
+    /// Usage of an object.
     fn usage(&self, object: &Value) -> ResourceList;
 
-    /// Whether a scope is one of this kind, and an object is in it.
+    /// True if the evaluator supports the scope and the object matches it.
     fn is_in(&self, _scope: &Scope, _object: &Value) -> bool {
         false
     }
 
-    /// What an object must say where these things are limited.
+    /// Checks that an object sets what quotas on these names require, such as requests of its containers.
     fn check(&self, _limited: &[&str], _object: &Value) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Objects of which only the number counts.
+/// Evaluator that counts objects.
 #[derive(Debug)]
 pub(super) struct Count {
     names: Vec<String>,
 }
 
-/// Kinds that were counted under names of their own before all could be.
+/// Kinds of the core group that can also be counted under their plain names.
 const ALIASES: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
 
 impl Count {
@@ -71,7 +71,7 @@ impl Evaluator for Count {
         self.names.iter().any(|own| own == name)
     }
 
-    /// Looked up, as this is asked of every new object, and a quota may limit very much.
+    /// Looks names up instead of iterating: this runs for every new object, and a quota may limit very many names.
     fn limited<'q>(&self, hard: &'q ResourceList) -> Vec<&'q str> {
         let found = self.names.iter().filter_map(|name| hard.get_key_value(name));
         let mut found: Vec<&str> = found.map(|(name, _)| name.as_str()).collect();
@@ -88,7 +88,7 @@ impl Evaluator for Count {
     }
 }
 
-/// What quotas call the number of objects of a resource.
+/// Resource name that counts a resource's objects.
 pub(super) fn count(group: &str, plural: &str) -> String {
     match group {
         "" => format!("count/{plural}"),

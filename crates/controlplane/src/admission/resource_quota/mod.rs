@@ -1,7 +1,7 @@
-//! `ResourceQuota`: no more is made in a namespace than its quotas allow.
+//! `ResourceQuota` admission plug-in: refuses writes that exceed a quota of their namespace.
 //!
-//! What a quota has been used for stands in its status. A write adds its share there before it is
-//! carried out, by compare and swap; that it shrinks again is the work of the quota controller.
+//! Usage is in the quota's status. A write adds its usage there by compare and swap before it is stored; the quota
+//! controller lowers the usage again.
 
 mod charge;
 mod claims;
@@ -31,7 +31,7 @@ use self::services::Services;
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// What no quota counts, by group and plural.
+/// Resources that no quota counts, by group and plural.
 const IGNORED: [(&str, &str); 8] = [
     ("", "events"),
     ("authentication.k8s.io", "selfsubjectreviews"),
@@ -42,20 +42,20 @@ const IGNORED: [(&str, &str); 8] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
     ("events.k8s.io", "events"),
 ];
-/// Into how many groups namespaces are put, of which one write at a time changes quotas.
+/// Number of locks that the namespaces share.
 const TURNS: usize = 64;
 
-/// `ResourceQuota`, as the command line knows it.
+/// Registration of the `ResourceQuota` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::on("ResourceQuota", |context| Ok(Arc::new(ResourceQuota::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `ResourceQuota` admission plug-in.
 pub struct ResourceQuota {
     row: Arc<Resource>,
     quotas: Lister<Quota>,
     pods: Pods,
     limited: Vec<LimitedResource>,
-    /// Who changes the quotas of a namespace takes turns, rather than to be told of a conflict.
+    /// Locks by namespace: writes that charge quotas take turns, which avoids conflicts.
     turns: [Mutex<()>; TURNS],
     hasher: RandomState,
 }
@@ -110,7 +110,7 @@ impl ResourceQuota {
         for name in changed {
             let add = |quota: &mut Value| charge.add(quota);
             match self.row.modify(namespace, &name, false, add).await {
-                // What is gone limits nobody.
+                // A deleted quota limits nothing.
                 Err(error) if error.reason() == reason::NOT_FOUND => {}
                 written => drop(written?),
             }

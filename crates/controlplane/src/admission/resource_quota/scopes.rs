@@ -1,8 +1,8 @@
-//! Which objects a quota is about.
+//! Scopes of quotas: the objects that a quota applies to.
 
 use kevel_api::value::Value;
 
-/// What a quota asks of objects that it is about.
+/// A scope selector requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
     pub name: String,
@@ -11,7 +11,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// A requirement, as objects and configurations write it.
+    /// Reads a ScopedResourceSelectorRequirement of a quota or configuration.
     pub fn read(requirement: &Value) -> Self {
         let values = requirement.list_at(&["values"]).iter().filter_map(Value::as_str);
         Scope {
@@ -21,7 +21,7 @@ impl Scope {
         }
     }
 
-    /// Whether one of some names is as the scope asks; where there are none, whether that is.
+    /// True if the requirement matches one of the names, or the absence of names.
     pub fn selects(&self, names: &[&str]) -> bool {
         let listed = |name: &&str| self.values.iter().any(|value| value == name);
         match self.operator.as_str() {
@@ -34,14 +34,14 @@ impl Scope {
     }
 }
 
-/// As messages show it.
+/// As the reference's messages print it.
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{{{} {} [{}]}}", self.name, self.operator, self.values.join(" "))
     }
 }
 
-/// The scopes of a quota.
+/// Scopes of a quota: `scopes` and `scopeSelector`.
 pub(super) fn of(quota: &Value) -> Vec<Scope> {
     let plain = quota.list_at(&["spec", "scopes"]).iter().filter_map(Value::as_str);
     let plain = plain.map(|name| Scope {

@@ -1,4 +1,4 @@
-//! What services use: their number, load balancers and ports of nodes.
+//! Quota evaluator of services: number of services, load balancers and node ports.
 
 use kevel_api::quantity::{Format, Quantity};
 use kevel_api::value::Value;

@@ -11,14 +11,14 @@ const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Texts that Go's `strconv.ParseBool` takes for true.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
-/// A service account, as far as pods go by it.
+/// Facts about a ServiceAccount that pods need.
 #[derive(Debug)]
 pub(super) struct Account {
     name: String,
     pub automount: Option<bool>,
-    /// The names of the secrets that images are pulled with.
+    /// Names in `imagePullSecrets`.
     pub pull_secrets: Vec<Box<str>>,
-    /// The secrets that pods may name; any where there are none.
+    /// Secrets that pods may reference; `None` if not restricted.
     enforced: Option<Allowed>,
 }
 
@@ -49,7 +49,7 @@ impl Facts for Account {
 }
 
 impl Account {
-    /// Error about the secrets that a new pod names.
+    /// Checks the secrets that a new pod references.
     pub fn check(&self, pod: &Value) -> Result<(), String> {
         let Some(allowed) = &self.enforced else { return Ok(()) };
         let name = &self.name;
@@ -77,7 +77,7 @@ impl Account {
         Ok(())
     }
 
-    /// Error about the secrets that ephemeral containers name.
+    /// Checks the secrets that ephemeral containers reference.
     pub fn check_ephemeral(&self, pod: &Value) -> Result<(), String> {
         match &self.enforced {
             Some(allowed) => {

@@ -1,4 +1,4 @@
-//! `ServiceAccount`: every pod runs under an account of its namespace, and finds its token.
+//! `ServiceAccount` admission plug-in: sets the ServiceAccount of pods and mounts its token.
 
 mod account;
 mod token;
@@ -19,19 +19,19 @@ use self::token::TokenVolume;
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// The account of pods that name none.
+/// Account of pods that name none.
 const DEFAULT: &str = "default";
-/// How often and in which steps it is looked for, since it is made when its namespace is.
+/// Attempts to find the default account, which is created after its namespace, and the interval between them.
 const DEFAULT_ATTEMPTS: usize = 10;
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(150);
-/// What marks the pods that a kubelet runs by itself.
+/// Annotation of mirror pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// `ServiceAccount`, as the command line knows it.
+/// Registration of the `ServiceAccount` admission plug-in.
 pub const REGISTRATION: Registration =
     Registration::on("ServiceAccount", |context| Ok(Arc::new(ServiceAccount::new(context)?)));
 
-/// The admission plug-in of that name.
+/// The `ServiceAccount` admission plug-in.
 #[derive(Debug)]
 pub struct ServiceAccount {
     accounts: Lister<Account>,
@@ -44,7 +44,7 @@ impl ServiceAccount {
         Ok(ServiceAccount { accounts, token: TokenVolume::new()? })
     }
 
-    /// Gives a new pod an account, and what comes with it.
+    /// Sets a new pod's account, and the fields that follow from it.
     async fn complete(
         &self,
         attributes: &Attributes<'_>,
@@ -54,7 +54,7 @@ impl ServiceAccount {
             return check_mirror(attributes, pod);
         }
         if pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
-            // What the field was called once counts where the field says nothing.
+            // The deprecated field `serviceAccount` counts if `serviceAccountName` is empty.
             let name = match pod.str_at(&["spec", "serviceAccount"]) {
                 "" => DEFAULT.into(),
                 name => Value::from(name),
@@ -77,7 +77,7 @@ impl ServiceAccount {
         account.check(pod).map_err(|error| attributes.forbidden(Some(pod), error))
     }
 
-    /// Sees that a pod has an account and names no secrets that the account may not.
+    /// Checks that a pod has an account and references no secrets that the account does not allow.
     async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
         let new = attributes.operation == Operation::Create;
         if new && is_mirror(pod) {
@@ -166,7 +166,7 @@ fn is_mirror(pod: &Value) -> bool {
     pod.at(&["metadata", "annotations", MIRROR]).is_some()
 }
 
-/// A pod that a kubelet runs by itself knows nothing of the API.
+/// Checks that a mirror pod references no account and no token.
 fn check_mirror(attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let tokens = || {
         let volumes = pod.list_at(&["spec", "volumes"]).iter();

@@ -1,4 +1,4 @@
-//! Where pods find what they need to talk to the API.
+//! Volume `kube-api-access`: the API credentials of pods.
 
 use kevel_api::name::generate_name;
 use kevel_api::value::{Map, Value};
@@ -6,15 +6,15 @@ use kevel_codec::json::{Unknown, decode_any};
 
 const VOLUME: &str = "kube-api-access-";
 const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// A token, the authorities to believe, and the name of the namespace. Tokens of the length that
-/// lives on in old clients (an hour and seven seconds) are given a year, and their use is noted.
+/// Token, CA bundle and namespace. A token with this lifetime (an hour and seven seconds) is extended to a year for
+/// old clients, and its later use is counted as stale.
 const PROJECTED: &str = r#"{"defaultMode":420,"sources":[
     {"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},
     {"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}},
     {"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},
                               "path":"namespace"}]}}]}"#;
 
-/// The volume.
+/// The projected volume.
 #[derive(Debug)]
 pub(super) struct TokenVolume {
     projected: Value,
@@ -26,7 +26,7 @@ impl TokenVolume {
         Ok(TokenVolume { projected: decoded.map_err(|error| error.to_string())?.value })
     }
 
-    /// Mounts the volume in all containers that have nothing else there.
+    /// Mounts the volume in all containers that mount nothing at its path.
     pub fn mount(&self, pod: &mut Value) {
         let volumes = pod.list_at(&["spec", "volumes"]).iter();
         let own = volumes.map(|volume| volume.str_at(&["name"])).find(|n| n.starts_with(VOLUME));
