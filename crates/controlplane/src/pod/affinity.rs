@@ -1,4 +1,4 @@
-//! Where a pod wants to run: near what, far from what, and how spread.
+//! Validation of affinity, node selectors and topology spread constraints.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,8 +42,7 @@ fn weight(term: Field) {
     }
 }
 
-/// Nodes by their labels and names. Values that are no labels' are let pass where they have been
-/// before.
+/// Checks a NodeSelector. With `any_values`, values that are not valid label values pass, as they did when stored.
 pub fn node_selector(selector: Field, any_values: bool) {
     let terms = selector.at("nodeSelectorTerms");
     if terms.must("must have at least one node selector term") {
@@ -113,7 +112,7 @@ fn pod_affinity_term(term: Field, options: &Options) {
     key.label_name();
 }
 
-/// Labels of the pod itself that are added to a selector.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`: keys of the pod's own labels that are merged into the selector.
 pub fn match_label_keys(term: Field) {
     let selector = term.at("labelSelector");
     let (matched, mismatched) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
@@ -126,7 +125,7 @@ pub fn match_label_keys(term: Field) {
     }
     if selector.is_set() {
         let mut known: HashSet<&str> = selector.at("matchLabels").keys().collect();
-        // The last of equal keys counts, and is called an item of the term.
+        // Of equal keys the last index is reported, as an item of the term.
         let places: HashMap<&str, usize> =
             matched.strings().enumerate().map(|(at, key)| (key, at)).collect();
         for expression in selector.at("matchExpressions").items() {
@@ -146,14 +145,14 @@ pub fn match_label_keys(term: Field) {
     }
 }
 
-/// Whether required nodes are asked for by values that no label has.
+/// True if required node affinity has values that are not valid label values.
 pub fn has_odd_node_values(affinity: Field) -> bool {
     let nodes = affinity.at("nodeAffinity");
     let selector = nodes.at(REQUIRED);
     selector.at("nodeSelectorTerms").items().any(|term| term.has_odd_values())
 }
 
-/// Whether other pods are asked for by values that no label has.
+/// True if pod affinity or anti-affinity selectors have values that are not valid label values.
 pub fn has_odd_selectors(affinity: Field) -> bool {
     let odd = |term: Field| {
         term.at("labelSelector").has_odd_values() || term.at("namespaceSelector").has_odd_values()
@@ -165,7 +164,7 @@ pub fn has_odd_selectors(affinity: Field) -> bool {
     })
 }
 
-/// How evenly pods are spread.
+/// Checks topology spread constraints.
 pub fn topology_spread(constraints: Field, options: &Options) {
     let pairs = constraints.list().iter().map(|constraint| {
         (constraint.str_at(&["topologyKey"]), constraint.str_at(&["whenUnsatisfiable"]))
@@ -207,7 +206,7 @@ pub fn topology_spread(constraints: Field, options: &Options) {
     }
 }
 
-/// The rule for keys before they were added to the selector.
+/// Checks `matchLabelKeys` by the rule from before they were merged into the selector.
 fn old_match_label_keys(constraint: Field) {
     let (keys, selector) = (constraint.at("matchLabelKeys"), constraint.at("labelSelector"));
     if keys.is_empty() {

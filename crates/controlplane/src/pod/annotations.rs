@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods.
+//! Validation of annotations with a meaning for pods: mirror pods, deletion cost, seccomp and AppArmor.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// What is wrong with a pod's annotations.
+/// Checks a pod's annotations.
 pub fn check(annotations: Field, spec: Field, any_cost: bool) {
     if annotations.is_empty() {
         return;
@@ -46,7 +46,7 @@ pub fn check(annotations: Field, spec: Field, any_cost: bool) {
     }
 }
 
-/// Whether the cost of deleting a pod is a number, as it is printed.
+/// True if the deletion cost is absent or an integer in canonical form.
 pub fn is_deletion_cost(cost: Field) -> bool {
     let text = cost.str();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -68,7 +68,7 @@ fn seccomp(called: Field, profile: &str) {
     }
 }
 
-/// What annotations may not do on an update.
+/// Checks changes of annotations on an update.
 pub fn update(annotations: Field, old: Field) {
     let kinds = |key: &str| (key.starts_with(APP_ARMOR), key == MIRROR);
     for (key, was) in old.entries() {
@@ -91,7 +91,7 @@ pub fn update(annotations: Field, old: Field) {
     }
 }
 
-/// Profiles may be given by annotations, which came first, and by fields: then they must agree.
+/// Checks that the seccomp and AppArmor annotations agree with the fields where both are set.
 pub fn agree_with_fields(annotations: Field, spec: Field) {
     if annotations.is_empty() {
         return;

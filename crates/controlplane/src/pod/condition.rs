@@ -1,4 +1,4 @@
-//! A pod's conditions.
+//! Conditions in a pod's status.
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
@@ -13,7 +13,7 @@ pub struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// Sets the condition. When it last changed is kept where its status stays the same.
+    /// Sets the condition; keeps `lastTransitionTime` if the status does not change.
     pub fn set(self, pod: &mut Value, now: Time) {
         let Some(pod) = pod.as_map_mut() else { return };
         let status = pod.entry_or_insert_with("status", || Map::new().into());
@@ -40,7 +40,7 @@ impl Condition<'_> {
         }
     }
 
-    /// Whether a pod has a condition of this type and status.
+    /// True if a pod has a condition of this type and status.
     pub fn holds(self, pod: &Value) -> bool {
         let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_list);
         conditions.unwrap_or_default().iter().any(|condition| {

@@ -1,4 +1,4 @@
-//! The containers of a pod.
+//! Validation of a pod's containers.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::volume::Volumes;
 use super::{Options, env, probe, resources, security_context};
 use crate::validation::Field;
 
-/// What the rules about a container need to know about its pod.
+/// Facts about the pod that the rules for its containers need.
 pub struct Context<'v> {
     pub volumes: Volumes<'v>,
     pub claims: Claims<'v>,
@@ -21,11 +21,11 @@ pub struct Context<'v> {
     pub options: Options,
 }
 
-/// How many rules a container may have about its restarts, and how many exit codes each of them.
+/// Limits on a container's `restartPolicyRules`, and on the exit codes of one rule.
 const MAX_RESTART_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
-/// The containers proper.
+/// Checks `containers`.
 pub fn containers(containers: Field, context: &Context) {
     if !containers.must("") {
         return;
@@ -40,7 +40,7 @@ pub fn containers(containers: Field, context: &Context) {
     host_ports(containers);
 }
 
-/// Those that run before, or beside the others.
+/// Checks `initContainers`.
 pub fn init_containers(containers: Field, regular: Field, context: &Context) {
     let mut names: HashSet<&str> = regular.items().map(|c| c.at("name").str()).collect();
     for container in containers.items() {
@@ -52,7 +52,7 @@ pub fn init_containers(containers: Field, regular: Field, context: &Context) {
             false => policy.required("must specify restartPolicy when restart rules are used"),
         }
         let name = container.at("name");
-        // Several without a name are not called duplicates of each other.
+        // Empty names are not reported as duplicates of each other.
         match name.is_empty() {
             true if names.contains("") => name.duplicate(),
             true => {}
@@ -83,7 +83,7 @@ pub fn init_containers(containers: Field, regular: Field, context: &Context) {
     }
 }
 
-/// Whether init containers are to be restarted when they are given other resources.
+/// True if an init container that is not restartable has the resize policy RestartContainer.
 pub fn has_restarted_init_containers(spec: Field) -> bool {
     spec.at("initContainers").items().any(|container| {
         let policies = container.at("resizePolicy").list();
@@ -92,7 +92,7 @@ pub fn has_restarted_init_containers(spec: Field) -> bool {
     })
 }
 
-/// What a container that is added to a running pod may not have, in the order in which it is told.
+/// Fields that ephemeral containers may not set, in the order of the error messages.
 const NOT_EPHEMERAL: &[&str] = &[
     "ports",
     "resources",
@@ -105,7 +105,7 @@ const NOT_EPHEMERAL: &[&str] = &[
     "lifecycle",
 ];
 
-/// Those that were added to a running pod.
+/// Checks `ephemeralContainers`.
 pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
     if containers.is_empty() {
         return;
@@ -127,7 +127,7 @@ pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
         let why = "cannot be set for an Ephemeral Container";
         for name in NOT_EPHEMERAL {
             let field = container.at(name);
-            // Resources are no pointer: without anything in them they are not there.
+            // `resources` is not a pointer in the reference: empty means absent.
             let set = if *name == "resources" { !field.is_empty() } else { field.is_set() };
             if set {
                 field.forbidden(why);
@@ -143,7 +143,7 @@ pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
     }
 }
 
-/// Images of pods are not padded; templates may have been, before that was a rule.
+/// Checks that an image has no surrounding whitespace. Only for pods: stored templates may have it.
 pub fn padded_image(container: Field) {
     let image = container.at("image");
     if image.str().trim().len() != image.len() {
@@ -214,7 +214,7 @@ fn mounts(container: Field, context: &Context) {
         if device_paths.contains(path.str()) {
             path.invalid("must not already exist as a path in volumeDevices");
         }
-        // What follows is said of the list, not of the item, as in the reference.
+        // The reference reports the following errors at the list, not at the item.
         let (sub_path, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
         if !sub_path.is_empty() {
             mounts.at("subPath").with(sub_path.get()).local_descending_path();
@@ -230,7 +230,7 @@ fn mounts(container: Field, context: &Context) {
     }
 }
 
-/// What the items of a list have in a field.
+/// Values of a field in the items of a list.
 fn texts<'v>(list: Field<'v, '_>, field: &str) -> HashSet<&'v str> {
     list.list().iter().map(|item| item.str_at(&[field])).collect()
 }
@@ -363,8 +363,8 @@ fn host_ports(containers: Field) {
     }
 }
 
-/// A port of the host is taken once. Of an init container, which is looked at by itself, the
-/// reference says that it is the first one.
+/// Checks that no host port is used twice. The reference reports each init container as the first one, because it
+/// checks them one by one.
 fn host_ports_of<'v>(
     taken: &mut HashSet<(&'v str, &'v str, i64)>,
     container: Field<'v, '_>,

@@ -1,10 +1,10 @@
-//! What a pod can learn about itself, in files and in its environment.
+//! Validation of the downward API: `fieldRef` and `resourceFieldRef` in volumes and environment variables.
 
 use kevel_api::name;
 
 use crate::validation::Field;
 
-/// What files may tell.
+/// Fields that downward API volumes may refer to.
 const VOLUME_FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -13,7 +13,7 @@ const VOLUME_FIELDS: &[&str] = &[
     "metadata.uid",
 ];
 
-/// What the environment may tell.
+/// Fields that environment variables may refer to.
 const ENV_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -26,7 +26,7 @@ const ENV_FIELDS: &[&str] = &[
     "status.podIPs",
 ];
 
-/// What pods know about themselves.
+/// Fields of pods with a label conversion; other paths are invalid.
 const FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -58,7 +58,7 @@ const BYTES: &[&str] =
 
 pub fn volume(source: Field) {
     source.at("defaultMode").file_mode();
-    // The reference does not say which one.
+    // The reference does not report the index of the item.
     source.at("items").items().for_each(|item| file(item.named(source.path())));
 }
 
@@ -80,7 +80,7 @@ pub fn file(file: Field) {
     file.at("mode").file_mode();
 }
 
-/// A field that a variable is taken from.
+/// Checks `fieldRef` of an environment variable.
 pub fn env_field_ref(field: Field) {
     field_ref(field, ENV_FIELDS);
 }
@@ -122,7 +122,7 @@ fn field_ref(field: Field, known: &[&str]) {
     }
 }
 
-/// An amount that a container asks for; files must say which container.
+/// Checks `resourceFieldRef`; in a file, `containerName` is required.
 pub fn resource_ref(reference: Field, in_file: bool) {
     let (container, resource) = (reference.at("containerName"), reference.at("resource"));
     let huge = ["requests.hugepages-", "limits.hugepages-"]

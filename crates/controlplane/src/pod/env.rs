@@ -1,14 +1,14 @@
-//! The environment of a container.
+//! Validation of a container's environment variables.
 
 use kevel_api::name;
 
 use super::downward_api;
 use crate::validation::Field;
 
-/// A source of variables, and what is wrong with it.
+/// Field of `valueFrom`, with its check.
 type Source = (&'static str, fn(Field));
 
-/// The sources that a variable can be taken from.
+/// Sources in `valueFrom`.
 const SOURCES: &[Source] = &[
     ("fieldRef", downward_api::env_field_ref),
     ("resourceFieldRef", |source| downward_api::resource_ref(source, false)),
@@ -70,7 +70,7 @@ pub fn env_from(sources: Field) {
             let object = source.at(kind);
             if object.is_set() {
                 found += 1;
-                // The name may be the beginning of one, as in the reference.
+                // The name may be a prefix, as in the reference.
                 let name = object.at("name");
                 if name.must("") {
                     let problems = name::name_is_dns_subdomain(name.str(), true);
@@ -86,7 +86,7 @@ pub fn env_from(sources: Field) {
     }
 }
 
-/// Files that variables are taken from stand in an `emptyDir`.
+/// Checks that `fileKeyRef` names an `emptyDir` volume.
 pub fn file_volumes(spec: Field) {
     let volumes = spec.at("volumes");
     super::each_container(spec, |container| {
@@ -97,7 +97,7 @@ pub fn file_volumes(spec: Field) {
                 continue;
             }
             let name = file.at("volumeName");
-            // Of two volumes with one name, the last counts.
+            // Of two volumes with the same name, the last counts.
             let volume = volumes.items().filter(|v| v.at("name").str() == name.str()).last();
             match volume.map(|volume| volume.at("emptyDir").is_set()) {
                 None => name.not_found(),

@@ -1,4 +1,4 @@
-//! Containers that are added to a running pod, and never changed or taken away.
+//! `pods/ephemeralcontainers`: ephemeral containers can be added, but not changed or removed.
 
 use std::collections::HashMap;
 

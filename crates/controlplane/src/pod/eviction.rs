@@ -1,4 +1,4 @@
-//! Evictions: deletions that keep within the budgets of those who run the pods.
+//! `pods/eviction`: deletions that respect PodDisruptionBudgets.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use kevel_store::cache::At;
 use super::condition::Condition;
 use crate::lister::{Facts, Lister};
 
-/// Why an eviction is refused, for programs.
+/// Cause type of a refused eviction.
 const CAUSE: &str = "DisruptionBudget";
 
-/// How many evictions a budget may have waiting to be seen by its controller.
+/// Limit on `disruptedPods` of a budget that its controller has not processed yet.
 const MAX_DISRUPTED: usize = 2000;
 
-/// Creates what is sent to `pods/eviction`.
+/// Creater of `pods/eviction`.
 #[derive(Clone, Copy, Debug)]
 pub struct Eviction;
 
 impl Creater for Eviction {
     fn accepted_versions(&self) -> &'static [(&'static str, &'static str)] {
-        // What clients of before policy/v1 send; the reference takes it, though it serves that version no more.
+        // Sent by clients that predate policy/v1; the reference accepts it, though it no longer serves that version.
         &[("policy", "v1beta1")]
     }
 
@@ -79,7 +79,7 @@ impl Creater for Eviction {
     }
 }
 
-/// An eviction looks at its pod, so that it cannot be told to delete one that cannot be read.
+/// Refuses the option to delete an object that cannot be read: an eviction has to read its pod.
 fn refuse_unsafe(eviction: &Value, name: &str) -> Result<(), StatusError> {
     let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
     if eviction.at(&["deleteOptions", option]).and_then(Value::as_bool) != Some(true) {
@@ -90,13 +90,13 @@ fn refuse_unsafe(eviction: &Value, name: &str) -> Result<(), StatusError> {
     Err(StatusError::invalid(&GroupKind::new("policy", "Eviction"), name, error))
 }
 
-/// What a budget has to say about an eviction.
+/// Result of charging an eviction to the pod's budget.
 enum Spent {
-    /// Nothing, or it has been paid.
+    /// No budget applies, or the disruption has been charged.
     Free,
-    /// The pod is not healthy, so that it costs nothing, as long as that stays so.
+    /// The pod is unhealthy, so that the eviction is free while the pod is at this resourceVersion.
     Unhealthy(String),
-    /// There is more than one budget.
+    /// More than one budget selects the pod.
     Ambiguous,
 }
 
@@ -132,7 +132,7 @@ impl Eviction {
     }
 }
 
-/// Whether a pod may go without asking a budget, and if so whether only in the state that was seen.
+/// For pods that need no budget, whether the pod must still be in the observed state; `None` if a budget is needed.
 fn unbudgeted(pod: &Value) -> Option<bool> {
     let deleting = !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty();
     match pod.str_at(&["status", "phase"]) {
@@ -155,7 +155,7 @@ struct Budget {
 
 impl Facts for Budget {
     fn read(budget: &Value) -> Self {
-        // One that cannot be read is of no pod.
+        // A budget with an invalid selector selects no pod.
         let selector = LabelSelector::from_value(budget.at(&["spec", "selector"]));
         Budget {
             name: budget.str_at(&["metadata", "name"]).to_owned(),
@@ -172,7 +172,7 @@ fn number(budget: &Value, field: &str) -> i64 {
     budget.at(&["status", field]).and_then(Value::as_int).unwrap_or(0)
 }
 
-/// Takes one disruption from a budget, if it has one left.
+/// Takes one disruption from a budget; an error if none is left.
 fn decrement(budget: &mut Value, pod: &str, dry_run: bool, now: Time) -> Result<(), StatusError> {
     let name = budget.str_at(&["metadata", "name"]).to_owned();
     let generation = budget.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
@@ -209,7 +209,7 @@ fn decrement(budget: &mut Value, pod: &str, dry_run: bool, now: Time) -> Result<
     Ok(())
 }
 
-/// Why a budget has nothing left.
+/// Message for a budget without disruptions left.
 fn exhausted(budget: &Value, name: &str) -> String {
     let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_list);
     let condition = conditions.unwrap_or_default().iter().find(|condition| {
@@ -261,7 +261,7 @@ fn ambiguous() -> Status {
     }
 }
 
-/// Says why the pod goes, and lets it go.
+/// Sets the DisruptionTarget condition and deletes the pod.
 async fn evict(
     pods: &Arc<Resource>,
     request: &CreateRequest<'_>,

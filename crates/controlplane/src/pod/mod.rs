@@ -1,4 +1,4 @@
-//! Pods.
+//! Kind Pod: strategy, validation and subresources.
 
 mod affinity;
 mod annotations;
@@ -39,7 +39,7 @@ use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Pods.
+/// `pods`
 pub static KIND: Kind = Kind {
     selectable_fields: &[
         Selectable::field("spec.nodeName").indexed(),
@@ -114,7 +114,7 @@ fn validate_create(pod: Field) {
     annotations::agree_with_fields(metadata.at("annotations"), spec);
 }
 
-/// What holds for a pod whenever it is written.
+/// Validation of metadata and spec on every write.
 fn metadata_and_spec(pod: Field, options: &Options) {
     let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
     annotations::check(metadata.at("annotations"), spec, options.tolerates.deletion_cost);
@@ -135,10 +135,10 @@ fn metadata_and_spec(pod: Field, options: &Options) {
     }
 }
 
-/// What the rules about a pod's spec depend on.
+/// Options of the validation of a pod spec (upstream: PodValidationOptions).
 #[derive(Clone, Copy, Default)]
 pub struct Options {
-    /// Whether it is a pod's, not a template's.
+    /// True for a pod, false for a pod template.
     pub is_pod: bool,
     pub tolerates: Tolerates,
 }
@@ -158,7 +158,7 @@ impl Options {
     }
 }
 
-/// What was let in before there was a rule, and may therefore stay.
+/// Invalid values that the stored object has already, and that therefore may stay.
 #[derive(Clone, Copy, Default)]
 pub struct Tolerates {
     deletion_cost: bool,
@@ -202,14 +202,14 @@ impl Tolerates {
     }
 }
 
-/// All containers of a pod, in the order in which they begin.
+/// Visits all containers of a pod, in the order in which they start.
 fn each_container<'v>(spec: Field<'v, '_>, mut visit: impl FnMut(Field<'v, '_>)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         spec.at(list).items().for_each(&mut visit);
     }
 }
 
-/// What runs nowhere, or no more, needs no time.
+/// Grace period of a deletion: 0 for a pod that is not bound to a node or has ended.
 fn grace_period(object: &Value, asked: Option<i64>) -> i64 {
     let usual = object.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
     let ended = matches!(object.str_at(&["status", "phase"]), "Failed" | "Succeeded");
@@ -220,7 +220,7 @@ fn grace_period(object: &Value, asked: Option<i64>) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Whether a pod is the image of one that its node runs by itself.
+/// True for mirror pods, which represent static pods.
 fn is_static(pod: &Value) -> bool {
     pod.at(&["metadata", "annotations", annotations::MIRROR]).is_some()
 }

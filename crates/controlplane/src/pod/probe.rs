@@ -1,14 +1,14 @@
-//! How a container is watched, started and stopped.
+//! Validation of probes and lifecycle handlers.
 
 use kevel_api::name;
 
 use super::container::Context;
 use crate::validation::Field;
 
-/// A way to ask or to tell a container something, and what is wrong with it.
+/// Field of a handler, with its check.
 type Handler = (&'static str, fn(Field, &Context));
 
-/// The ways to ask or to tell a container something, in the order in which they are looked for.
+/// Handlers of probes and lifecycle hooks, in the order in which they are checked.
 const HANDLERS: &[Handler] = &[
     ("exec", |exec, _| {
         exec.at("command").must("");
@@ -31,7 +31,7 @@ pub fn lifecycle(lifecycle: Field, context: &Context) {
     }
 }
 
-/// A probe that one success passes: of liveness or of the start.
+/// Checks a liveness or startup probe, whose `successThreshold` must be 1.
 pub fn liveness(field: Field, context: &Context) {
     if field.is_absent() {
         return;

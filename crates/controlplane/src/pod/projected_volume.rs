@@ -1,4 +1,4 @@
-//! Volumes that put several sources into one directory.
+//! Validation of projected volumes.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use super::volume_source::key_to_path;
 use crate::validation::Field;
 
 const CONFLICT: &str = "conflicting duplicate paths";
-/// The longest that a token may be asked for: 2^32 seconds.
+/// Limits on `expirationSeconds` of service account tokens; the maximum is 2^32.
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_TOKEN_SECONDS: i64 = 600;
-/// The longest that certificates may be asked for, of anybody and of Kubernetes' own signers.
+/// Limits on `maxExpirationSeconds` of pod certificates; signers in `kubernetes.io` have a lower maximum.
 const MAX_CERTIFICATE_SECONDS: i64 = 91 * 86_400;
 const MAX_KUBERNETES_CERTIFICATE_SECONDS: i64 = 86_400;
 const MIN_CERTIFICATE_SECONDS: i64 = 3600;
@@ -39,7 +39,7 @@ pub fn check(volume: Field, options: &Options) {
         if downward.is_set() {
             found += 1;
             for file in downward.at("items").items() {
-                // The reference does not say which one.
+                // The reference does not report the index of the item.
                 downward_api::file(file.named(downward.path()));
                 claim(volume, &mut paths, file.at("path").str(), file.at("path").str());
             }
@@ -71,7 +71,7 @@ pub fn check(volume: Field, options: &Options) {
     }
 }
 
-/// Whether a volume puts tokens where they may not be any more.
+/// True if a service account token has a path that is no longer valid.
 pub fn has_odd_token_path(volume: Field) -> bool {
     let projected = volume.at("projected");
     let sources = projected.at("sources");
@@ -82,7 +82,7 @@ pub fn has_odd_token_path(volume: Field) -> bool {
     })
 }
 
-/// Remembers a path; two of a kind are in each other's way.
+/// Records a path; an error if it is used already.
 fn claim<'v>(volume: Field, paths: &mut HashSet<&'v str>, path: &'v str, shown: &str) {
     if !path.is_empty() && !paths.insert(path) {
         volume.invalid_as(shown, CONFLICT);
@@ -131,7 +131,7 @@ fn cluster_trust_bundle(bundle: Field) {
     }
 }
 
-/// The name of a trust bundle begins with its signer's, if it has one.
+/// Checks the name of a ClusterTrustBundle, which begins with the name of its signer if it has one.
 fn cluster_trust_bundle_name(name: &str) -> Vec<String> {
     match name.rsplit_once(':') {
         Some((signer, rest)) if !signer.is_empty() => {
@@ -188,13 +188,13 @@ fn pod_certificate<'v>(certificate: Field<'v, '_>, volume: Field, paths: &mut Ha
     }
 }
 
-/// Whether a signer is one of Kubernetes' own.
+/// True for signers in `kubernetes.io`.
 fn is_kubernetes_signer(signer: &str) -> bool {
     let host = signer.split_once('/').map_or(signer, |(host, _)| host);
     host == "kubernetes.io" || host.ends_with(".kubernetes.io")
 }
 
-/// The name of a signer: `example.com/signer-name`.
+/// Checks the name of a signer: `example.com/signer-name`.
 fn signer_name(signer: Field) {
     const MAX_PATH: usize = name::DNS_SUBDOMAIN_MAX_LENGTH + name::DNS_LABEL_MAX_LENGTH + 1;
     const MAX: usize = name::DNS_SUBDOMAIN_MAX_LENGTH + MAX_PATH + 1;

@@ -1,16 +1,16 @@
-//! A pod's quality of service, which follows from what its containers ask for.
+//! QoS class of a pod, computed from its resources.
 
 use std::collections::BTreeMap;
 
 use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value};
 
-/// The resources that count.
+/// Resources that determine the QoS class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 type Amounts = BTreeMap<&'static str, Quantity>;
 
-/// `Guaranteed`, `Burstable` or `BestEffort`.
+/// QoS class: `Guaranteed`, `Burstable` or `BestEffort`.
 pub fn class(pod: &Value) -> &'static str {
     let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
     let mut guaranteed = true;
@@ -18,7 +18,7 @@ pub fn class(pod: &Value) -> &'static str {
     let containers = ["containers", "initContainers"]
         .into_iter()
         .flat_map(|list| pod.at(&["spec", list]).and_then(Value::as_list).unwrap_or_default());
-    // What the pod asks for as a whole goes before what its containers ask for.
+    // Pod-level resources take precedence over those of the containers.
     let asked: Vec<Option<&Value>> = match own {
         Some(own) => vec![Some(own)],
         None => containers.map(|container| container.at(&["resources"])).collect(),
@@ -39,7 +39,7 @@ pub fn class(pod: &Value) -> &'static str {
     }
 }
 
-/// Adds what counts and is more than nothing; how many resources these were.
+/// Adds the positive amounts of [`COUNTED`] resources, and returns their number.
 fn add(amounts: &mut Amounts, list: Option<&Map>) -> usize {
     let mut found = 0;
     for name in COUNTED {

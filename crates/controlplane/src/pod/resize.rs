@@ -1,4 +1,4 @@
-//! Pods that get other resources while they run.
+//! `pods/resize`: in-place changes of a running pod's resources.
 
 use kevel_api::value::{Value, equivalent};
 
@@ -6,7 +6,7 @@ use super::{Options, is_static, metadata_and_spec, qos};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// What `pods/resize` writes.
+/// Fields that `pods/resize` may write.
 pub const PATHS: &[&[&str]] = &[
     &["spec", "containers", "*", "resources"],
     &["spec", "containers", "*", "resizePolicy"],
@@ -67,7 +67,7 @@ fn validate_update(pod: Field, old: Field) {
     }
 }
 
-/// A node that knows of resizes reports what its containers have.
+/// True if the kubelet supports resizes: then it reports the resources of running containers.
 fn node_supports_it(pod: Field) -> bool {
     let status = pod.at("status");
     let statuses = status.at("containerStatuses");
@@ -139,8 +139,8 @@ fn init_container(container: Field, old: Field) {
     }
 }
 
-/// Whether two containers differ in nothing but how much processor and memory they have. Claims
-/// do not count, as in the reference, where they are lost on the way.
+/// True if two containers differ only in the amounts of CPU and memory. Claims are ignored, because the reference
+/// drops them before it compares.
 fn only_amounts(container: Field, old: Field) -> bool {
     let keys = container.keys().chain(old.keys());
     keys.into_iter().all(|key| match key {

@@ -1,4 +1,4 @@
-//! What containers and pods ask for, and what they may not exceed.
+//! Validation of resource requests, limits and claims.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,10 +10,10 @@ use kevel_api::value::Value;
 use super::Options;
 use crate::validation::Field;
 
-/// The names of a pod's claims.
+/// Names in a pod's `resourceClaims`.
 pub type Claims<'v> = BTreeSet<&'v str>;
 
-/// Resources that everybody knows by a name without a domain.
+/// Standard resource names, which have no domain.
 const STANDARD: &[&str] = &[
     "cpu",
     "memory",
@@ -37,7 +37,7 @@ const STANDARD: &[&str] = &[
     "services.loadbalancers",
 ];
 
-/// Those that are counted.
+/// Resources whose amounts must be integers.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -52,14 +52,14 @@ const COUNTED: &[&str] = &[
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// What a container asks for.
+/// Checks the resources of a container.
 pub fn container(resources: Field, claims: &Claims, options: &Options) {
     if resources.is_set() {
         requirements(resources, container_resource_name, claims, options);
     }
 }
 
-/// What a pod asks for as a whole.
+/// Checks pod-level resources.
 pub fn pod(spec: Field, claims: &Claims, options: &Options) {
     let resources = spec.at("resources");
     if resources.is_absent() {
@@ -75,7 +75,7 @@ pub fn pod(spec: Field, claims: &Claims, options: &Options) {
     consistent(spec, resources);
 }
 
-/// What running a pod costs beside its containers.
+/// Checks a pod's overhead.
 pub fn overhead(overhead: Field, options: &Options) {
     let limits = overhead.at("limits");
     amounts(limits.with(overhead.get()), container_resource_name, options);
@@ -129,7 +129,7 @@ fn amount(field: Field, resource: &str, name: fn(Field, &str)) {
     quantity(field, resource);
 }
 
-/// An amount of a resource: not below zero, and whole where it is counted.
+/// Checks an amount: not negative, and an integer for countable and extended resources.
 pub fn quantity(field: Field, resource: &str) {
     field.non_negative_quantity();
     let Some(amount) = field.quantity() else { return };
@@ -149,7 +149,7 @@ fn huge_pages(field: Field, resource: &str, options: &Options) {
     }
 }
 
-/// Whether a pod asks for parts of huge pages.
+/// True if a container requests a fraction of a huge page.
 pub fn has_broken_huge_pages(spec: Field) -> bool {
     let mut broken = false;
     super::each_container(spec, |container| {
@@ -169,7 +169,7 @@ fn divides(size: &str, amount: Quantity) -> bool {
     whole && size.value() != 0 && amount.value() % size.value() == 0
 }
 
-/// The name of a resource: a standard one, or one of somebody's domain.
+/// Checks a resource name: a standard one, or one with a domain.
 pub fn resource_name(field: Field, resource: &str) {
     let problems = name::is_label_key(resource);
     let shown = || BadValue::named_string(resource);
@@ -186,7 +186,7 @@ pub fn is_quota_huge_page(resource: &str) -> bool {
     resource.strip_prefix("requests.").unwrap_or(resource).starts_with(HUGE_PAGES)
 }
 
-/// The name of a resource that containers use.
+/// Checks a resource name in a container.
 pub fn container_resource_name(field: Field, resource: &str) {
     resource_name(field, resource);
     let shown = || BadValue::named_string(resource);
@@ -209,22 +209,22 @@ fn pod_resource_name(field: Field, resource: &str) {
     }
 }
 
-/// Whether a resource is one of Kubernetes' own.
+/// True for native resources: without a domain, or in `kubernetes.io`.
 pub fn is_native(resource: &str) -> bool {
     !resource.contains('/') || resource.contains("kubernetes.io/")
 }
 
-/// Whether a resource is one that others bring, and quotas can count.
+/// True for extended resources.
 pub fn is_extended(resource: &str) -> bool {
     !is_native(resource)
         && !resource.starts_with("requests.")
         && name::is_label_key(&format!("requests.{resource}")).is_empty()
 }
 
-/// A container names the pod's claims that it uses, each once, whole or by requests.
+/// Checks a container's claims: claims of the pod, each named once, as a whole or by request.
 fn claim_names(claims: Field, known: &Claims) {
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
-    // How many requests of each claim were named.
+    // Number of requests named of each claim.
     let mut parts: HashMap<&str, usize> = HashMap::new();
     for claim in claims.items() {
         let (name, request) = (claim.at("name").str(), claim.at("request"));
@@ -262,7 +262,7 @@ fn claim_names(claims: Field, known: &Claims) {
     }
 }
 
-/// A pod asks for at least what its containers ask for together, and limits each of them.
+/// Checks pod-level resources against the containers: requests cover their sum, and limits each container's limit.
 fn consistent(spec: Field, resources: Field) {
     let requests = resources.at("requests");
     for (resource, wanted) in aggregate(spec, "requests") {
@@ -304,12 +304,12 @@ fn consistent(spec: Field, resources: Field) {
     }
 }
 
-/// Adds an amount to a sum, and gives that.
+/// Adds an amount to a sum, and returns the sum.
 fn add<'v>(sums: &mut BTreeMap<&'v str, Quantity>, name: &'v str, amount: Quantity) -> Quantity {
     *sums.entry(name).and_modify(|sum| *sum += amount).or_insert(amount)
 }
 
-/// What the containers of a pod ask for together: those that run at the same time are added up.
+/// Sum of the containers' amounts, counting those that run at the same time.
 fn aggregate<'v>(spec: Field<'v, '_>, list: &str) -> BTreeMap<&'v str, Quantity> {
     let amounts = |container: &'v Value| {
         let amounts = container.at(&["resources", list]).and_then(Value::as_map);
@@ -325,7 +325,7 @@ fn aggregate<'v>(spec: Field<'v, '_>, list: &str) -> BTreeMap<&'v str, Quantity>
     let mut peaks: BTreeMap<&str, Quantity> = BTreeMap::new();
     for container in spec.at("initContainers").list() {
         let sidecar = container.str_at(&["restartPolicy"]) == "Always";
-        // What the sidecars so far ask for of other resources has been counted when they came.
+        // A restartable init container is in `sidecars` already.
         for (name, amount) in amounts(container) {
             let now = match sidecar {
                 true => {

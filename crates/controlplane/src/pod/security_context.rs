@@ -1,15 +1,15 @@
-//! As whom containers run, and what they may do.
+//! Validation of security contexts of pods and containers.
 
 use std::collections::HashSet;
 
 use super::{Options, windows};
 use crate::validation::Field;
 
-/// The longest path.
+/// Maximum length of a profile's path.
 pub(super) const MAX_PROFILE: usize = 4095;
 const MAX_SYSCTL: usize = 253;
 
-/// What holds for all of a pod's containers.
+/// Checks the security context of a pod.
 pub fn pod(spec: Field, options: &Options) {
     let context = spec.at("securityContext");
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -30,7 +30,7 @@ pub fn pod(spec: Field, options: &Options) {
     windows::options(context.at("windowsOptions"));
     app_armor_profile(context.at("appArmorProfile"));
     one_of_if_set(context.at("supplementalGroupsPolicy"), &["Merge", "Strict"]);
-    // Another policy waits for volumes to be mounted with labels, unless it is there already.
+    // MountOption is allowed only if the stored pod has it already.
     let policies: &[&str] = match options.tolerates.selinux_mounts {
         true => &["MountOption", "Recursive"],
         false => &["Recursive"],
@@ -44,7 +44,7 @@ fn one_of_if_set(field: Field, values: &[&str]) {
     }
 }
 
-/// What one container has for itself.
+/// Checks the security context of a container.
 pub fn container(context: Field, host_users: bool) {
     if context.is_absent() {
         return;
@@ -165,7 +165,7 @@ fn is_sysctl(name: &str) -> bool {
         })
 }
 
-/// A pod that has the host's network or memory does not set how they work.
+/// Checks that a pod with the host's network or IPC namespace sets no sysctl of that namespace.
 pub fn host_sysctl(name: Field, spec: Field) {
     const IPC: [&str; 10] = [
         "kernel.sem",
@@ -179,7 +179,7 @@ pub fn host_sysctl(name: Field, spec: Field) {
         "kernel.msgmni",
         "kernel.msg",
     ];
-    // With slashes as separators, dots are part of the names; so it is the other way round.
+    // In a name with slashes as separators, dots are part of the segments: swap both.
     let text = match name.str().find(['.', '/']).map(|at| name.str().as_bytes()[at]) {
         Some(b'/') => name.str().replace('.', "\0").replace('/', ".").replace('\0', "/"),
         _ => name.str().to_owned(),

@@ -1,4 +1,4 @@
-//! Templates that controllers make pods of.
+//! Pod templates of controllers.
 
 use kevel_api::name;
 use kevel_api::value::Value;
@@ -7,10 +7,10 @@ use super::{Options, annotations, prepare, spec, warnings};
 use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
-/// Where most kinds have theirs.
+/// Path of the template in most kinds.
 pub const IN_SPEC: &[&str] = &["spec", "template"];
 
-/// Makes the template of an object ready, which may replace another.
+/// Prepares the pod template of an object for storage; `old` is the object that it replaces.
 pub fn prepare_at(
     object: &mut Value,
     old: Option<&Value>,
@@ -22,13 +22,13 @@ pub fn prepare_at(
     }
 }
 
-/// What the client should know about an object with a template, which is named after its pods.
+/// Warnings about an object with a template whose pods are named after it.
 pub fn object_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let named = old.is_none().then(|| name_warning(object)).flatten();
     named.into_iter().chain(template_warnings(object, old, IN_SPEC)).collect()
 }
 
-/// What the client should know about a name that pods get.
+/// Warning about an object's name that is not a DNS label but becomes part of pod names.
 pub fn name_warning(object: &Value) -> Option<String> {
     let problems = name::is_dns1123_label(object.str_at(&["metadata", "name"]));
     (!problems.is_empty()).then(|| {
@@ -40,7 +40,7 @@ pub fn name_warning(object: &Value) -> Option<String> {
     })
 }
 
-/// What the client should know about a template that is new or changes.
+/// Warnings about the template of a new object, or of one whose generation changed.
 pub fn template_warnings(object: &Value, old: Option<&Value>, path: &[&str]) -> Vec<String> {
     let generation = |object: &Value| object.at(&["metadata", "generation"]).cloned();
     if old.is_some_and(|old| generation(object) == generation(old)) {
@@ -49,7 +49,7 @@ pub fn template_warnings(object: &Value, old: Option<&Value>, path: &[&str]) -> 
     warnings::template(object, &path.join("."))
 }
 
-/// Checks a template; `old` is the one that it replaces.
+/// Validates a template; `old` is the template that it replaces.
 pub fn check(template: Field, old: Option<Field>) {
     let options = Options::of_template(old);
     metadata(template, &options);
@@ -63,12 +63,12 @@ pub fn check(template: Field, old: Option<Field>) {
     }
 }
 
-/// Checks what a template says about its pods beside their spec.
+/// Validates a template's metadata.
 pub fn check_metadata(template: Field) {
     metadata(template, &Options::of_template(None));
 }
 
-/// Labels and annotations are called fields of the template itself, as in the reference.
+/// Labels and annotations are reported as fields of the template itself, as in the reference.
 fn metadata(template: Field, options: &Options) {
     let metadata = template.at("metadata");
     let (labels, notes) = (template.at("labels"), template.at("annotations"));

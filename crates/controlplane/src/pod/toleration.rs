@@ -1,4 +1,4 @@
-//! The taints that a pod bears.
+//! Validation of tolerations.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use kevel_api::name;
 
 use crate::validation::Field;
 
-/// What a taint can do.
+/// Effects of taints.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 pub fn check(tolerations: Field) {
@@ -50,17 +50,17 @@ pub fn check(tolerations: Field) {
     }
 }
 
-/// What a taint does to pods that do not bear it.
+/// Checks the effect of a taint.
 pub fn taint_effect(effect: Field) {
     effect.must_one_of("", EFFECTS);
 }
 
-/// What tells a toleration from others.
+/// Identity of a toleration.
 pub fn parts<'v>(toleration: Field<'v, '_>) -> [&'v str; 4] {
     ["key", "operator", "value", "effect"].map(|part| toleration.at(part).str())
 }
 
-/// Tolerations are added and their time is changed, nothing else.
+/// Checks that an update only adds tolerations or changes their `tolerationSeconds`.
 pub fn only_added(tolerations: Field, old: Field) {
     let new: HashSet<_> = tolerations.items().map(parts).collect();
     if old.items().any(|old| !new.contains(&parts(old))) {

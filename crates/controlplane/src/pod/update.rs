@@ -1,4 +1,4 @@
-//! What may change of a pod.
+//! Validation of pod updates: the few mutable fields.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use super::{Options, annotations, metadata_and_spec, toleration};
 use crate::validation::Field;
 
-/// What an update may change, as the reference says it.
+/// Mutable fields, as the reference's message lists them.
 const CHANGEABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
                           `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
                           existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to \
@@ -64,7 +64,7 @@ fn same_containers(containers: Field, old: Field) -> bool {
     true
 }
 
-/// A deadline may come nearer, and does not go away. Whether there is more to be checked.
+/// Checks `activeDeadlineSeconds`, which may be set or lowered, but not removed. False if an error was reported.
 fn active_deadline(deadline: Field, old: Field) -> bool {
     if deadline.is_absent() {
         if old.is_set() {
@@ -130,7 +130,7 @@ fn only_adds(term: Field, old: Field) -> bool {
     })
 }
 
-/// A spec with all that may change as it was.
+/// The new spec with all mutable fields set to their old values.
 fn without_changeable(spec: Field, old: Field, gated: bool) -> Value {
     let mut rest = spec.get().cloned().unwrap_or(Value::Null);
     let map = rest.make_map(&[]);

@@ -1,4 +1,4 @@
-//! Files of a volume that stand in each other's way.
+//! Warnings about overlapping file paths in volumes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kevel_api::warning::WarningList;
 
 use crate::validation::Field;
 
-/// Warns of paths in a volume of which one is the other, or is in it.
+/// Warns of paths in a volume that are equal or of which one contains the other.
 pub fn warnings(volumes: Field, out: &mut WarningList) {
     for volume in volumes.items() {
         let name = quote(volume.at("name").str());
@@ -43,7 +43,7 @@ fn projected(volume: Field, name: &str, out: &mut WarningList) {
     }
 }
 
-/// The files that the first source of a projection brings.
+/// Files of a projection's first source.
 fn paths_of<'v>(projection: Field<'v, '_>) -> Vec<PathAndSource<'v>> {
     let items = |field: &str, source: String| -> Vec<PathAndSource<'v>> {
         let items = projection.at(field);
@@ -82,13 +82,13 @@ fn paths_of<'v>(projection: Field<'v, '_>) -> Vec<PathAndSource<'v>> {
     }
 }
 
-/// A path in a volume, and what brings it there.
+/// A path in a volume, with its source.
 struct PathAndSource<'v> {
     path: &'v str,
     source: String,
 }
 
-/// The paths that were seen, by name.
+/// Paths seen so far.
 #[derive(Default)]
 struct Paths<'v> {
     seen: Vec<String>,
@@ -96,7 +96,7 @@ struct Paths<'v> {
 }
 
 impl<'v> Paths<'v> {
-    /// Adds a path, and warns of those that it overlaps.
+    /// Adds a path, and warns of paths that it overlaps.
     fn add(&mut self, path: PathAndSource<'v>, volume: &str, kind: &str, out: &mut WarningList) {
         let source =
             if path.source.is_empty() { String::new() } else { format!(" ({})", path.source) };
@@ -117,7 +117,7 @@ impl<'v> Paths<'v> {
         self.seen.push(shown);
     }
 
-    /// Those that are the path, have it in them, or are in it; in the order in which they came.
+    /// Indices of paths equal to this one, above it or below it, in the order of insertion.
     fn overlapping(&self, path: &str) -> Vec<usize> {
         let outer = path.match_indices('/').filter_map(|(end, _)| self.by_path.get(&path[..end]));
         let inner = format!("{path}/");

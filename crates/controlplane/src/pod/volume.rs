@@ -1,4 +1,4 @@
-//! The volumes of a pod.
+//! Validation of a pod's volumes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,10 @@ use super::volume_source as source;
 use crate::persistent_volume_claim;
 use crate::validation::Field;
 
-/// What the reference calls a type of volume when there is another before it, what it calls it
-/// otherwise, and what is wrong with it.
+/// A volume source: field, name in the error about a second source, name in paths otherwise, and check.
 type Source = (&'static str, &'static str, &'static str, fn(Field, &Options));
 
-/// The types of volumes, in the order in which they are looked for.
+/// Volume sources, in the order in which they are checked.
 const SOURCES: &[Source] = &[
     ("hostPath", "hostPath", "hostPath", |f, _| source::host_path(f)),
     ("gitRepo", "gitRepo", "gitRepo", |f, _| source::git_repo(f)),
@@ -64,7 +63,7 @@ const SOURCES: &[Source] = &[
     ("image", "image", "image", image),
 ];
 
-/// The volumes that nothing is wrong with, by name.
+/// Valid volumes by name.
 #[derive(Default)]
 pub struct Volumes<'v>(HashMap<&'v str, &'v Value>);
 
@@ -74,7 +73,7 @@ impl<'v> Volumes<'v> {
     }
 }
 
-/// Checks the volumes of a pod, whose name is known or still to be.
+/// Checks the volumes of a pod; `pod` is its name, empty if it is still to be generated.
 pub fn check<'v>(volumes: Field<'v, '_>, pod: &str, options: &Options) -> Volumes<'v> {
     let mut good = Volumes::default();
     let ephemeral = volumes.list().iter().filter(|volume| volume.at(&["ephemeral"]).is_some());
@@ -142,7 +141,7 @@ fn ephemeral(source: Field) {
     }
 }
 
-/// The claim that is made for an ephemeral volume is named after both.
+/// Checks the name of an ephemeral volume's claim, which is composed of the names of pod and volume.
 fn claim_name(volume: Field, pod: &str) {
     let volume = volume.at("name");
     if pod.is_empty() || volume.is_empty() {

@@ -1,4 +1,4 @@
-//! Where the content of a volume comes from: what pods and persistent volumes say about it.
+//! Validation of volume sources, which pods and PersistentVolumes share.
 
 use kevel_api::name;
 
@@ -46,7 +46,7 @@ fn partition(partition: Field) {
     }
 }
 
-/// A ConfigMap or a Secret, whose name is in the given field.
+/// Checks a ConfigMap or Secret source; `name` is the field with the object's name.
 pub fn keys(source: Field, name: &'static str) {
     source.at(name).must("");
     source.at("defaultMode").file_mode();
@@ -84,7 +84,7 @@ pub fn iscsi(source: Field) {
     }
 }
 
-/// The same in a persistent volume.
+/// Checks an iSCSI source in a PersistentVolume.
 pub fn iscsi_persistent(source: Field, volume: &str) {
     let portal = source.at("targetPortal");
     portal.must("");
@@ -118,7 +118,7 @@ const MAX_INITIATOR: usize = 64;
 const INITIATOR_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be \
                                   under 64 characters if iscsi.initiatorName is specified.";
 
-/// The initiator's name is made of the volume's and the portal's.
+/// Checks the length of the iSCSI initiator name, which is composed of volume and portal.
 pub fn initiator_fits(volume: Field, portal: usize) {
     if volume.len() + 1 + portal > MAX_INITIATOR {
         volume.invalid(INITIATOR_TOO_LONG);
@@ -143,7 +143,7 @@ fn alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
 
-/// `iqn.2001-04.com.example:storage`
+/// True for an iSCSI qualified name: `iqn.2001-04.com.example:storage`.
 fn is_iqn(text: &str) -> bool {
     let Some((head, tail)) = text.split_once(':') else { return false };
     let mut parts = head.splitn(3, '.');
@@ -304,7 +304,7 @@ pub fn csi(source: Field) {
     }
 }
 
-/// The name of a CSI driver: a DNS subdomain, in any case.
+/// Checks the name of a CSI driver: a DNS subdomain, in any case.
 pub fn csi_driver_name(driver: Field) {
     if !driver.must("") {
         return;

@@ -1,4 +1,4 @@
-//! What the client should know about a pod or a template that is accepted.
+//! Warnings about pods and pod templates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::{each_container, virtual_paths};
 use crate::node_labels;
 use crate::validation::{self, Field};
 
-/// Annotations that do nothing any more.
+/// Annotations without effect, with the warning.
 const ANNOTATIONS: &[(&str, &str)] = &[
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -29,7 +29,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Types of volumes that are gone or going, and what they are called here.
+/// Deprecated and removed volume sources: field, name in the warning, and warning.
 const VOLUMES: &[(&str, &str, &str)] = &[
     (
         "photonPersistentDisk",
@@ -53,7 +53,7 @@ const APP_ARMOR_FIELD: &str = "deprecated since v1.30; use the \"appArmorProfile
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// The annotations of AppArmor profiles that are about to become fields, or cannot.
+/// Warnings about deprecated AppArmor annotations.
 pub fn app_armor_annotations(pod: &Value) -> Vec<String> {
     let annotations = pod.at(&["metadata", "annotations"]).and_then(Value::as_map);
     let Some(annotations) =
@@ -77,7 +77,7 @@ pub fn app_armor_annotations(pod: &Value) -> Vec<String> {
     warnings
 }
 
-/// What there is to know about a new pod.
+/// Warnings about a new pod.
 pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
     if old.is_some() {
         return Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn status(pod: &Value) -> Vec<String> {
     warnings.into_said()
 }
 
-/// What there is to know about the template that stands at a path.
+/// Warnings about the pod template at a path.
 pub fn template(object: &Value, path: &str) -> Vec<String> {
     let mut warnings = WarningList::default();
     validation::errors(object, |object| {
@@ -222,7 +222,7 @@ fn whole_bytes(amounts: Field, out: &mut WarningList) {
     whole(amounts.key("ephemeral-storage"), out);
 }
 
-/// Warns of a claim that asks for parts of bytes.
+/// Warns of a claim that requests a fraction of a byte.
 pub fn claim_spec(spec: Field, out: &mut WarningList) {
     for list in ["requests", "limits"] {
         whole(spec.at("resources").at(list).key("storage"), out);
@@ -254,7 +254,7 @@ fn container_notes(container: Field, notes: Field, app_armor: bool, out: &mut Wa
     }
 }
 
-/// A variable may be set again to add to what it was, and to nothing else.
+/// Warns of a variable that is defined twice, unless the second definition extends the first.
 fn hidden_variables(env: Field, out: &mut WarningList) {
     if env.len() < 2 {
         return;
@@ -313,7 +313,7 @@ fn ports(spec: Field, out: &mut WarningList) {
     out.extend(named.into_said());
 }
 
-/// A port as Go prints structs with `%+v`.
+/// Port as Go prints the struct with `%+v`.
 fn go_port(port: Field) -> String {
     format!(
         "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",
@@ -330,17 +330,17 @@ struct Port<'v> {
     number: i64,
     protocol: &'v str,
     address: &'v str,
-    /// Zero for none.
+    /// Zero if there is no host port.
     host: i64,
 }
 
-/// The ports that were seen, by what another one may have in common with them.
+/// Ports seen so far, indexed to find those that overlap another one.
 #[derive(Default)]
 struct KnownPorts<'v> {
     ports: Vec<(Port<'v>, String)>,
-    /// Those of a number and protocol.
+    /// Indices by number and protocol.
     all: HashMap<(i64, &'v str), Vec<usize>>,
-    /// Of these, those of a port of the host, without an address or with one.
+    /// Indices by number, protocol, host port and whether the host address is empty.
     of_host: HashMap<(i64, &'v str, i64, bool), Vec<usize>>,
     same: HashMap<(i64, &'v str, i64, &'v str), Vec<usize>>,
 }
@@ -356,8 +356,8 @@ impl<'v> KnownPorts<'v> {
         self.ports.push((port, path));
     }
 
-    /// The ports that are in the way of another one, in their order, and how they are. There is
-    /// something to say about each that is looked at.
+    /// Ports that overlap the given one, in their order, with the kind of overlap. The number of ports looked at is
+    /// limited, because each results in a warning.
     fn overlapping(&self, port: Port<'v>) -> impl Iterator<Item = (&'static str, &str)> {
         let Port { number, protocol, address, host } = port;
         let lists = match host {
@@ -369,7 +369,7 @@ impl<'v> KnownPorts<'v> {
                 self.of_host.get(&(number, protocol, 0, false)),
             ],
         };
-        // Each says something else, so that no more of them are needed than are said.
+        // Each port gives another warning, so that no more are needed than the limit on warnings.
         let first = lists.into_iter().flatten().flat_map(|list| list.iter().take(MAX_TOTAL));
         let mut first: Vec<usize> = first.copied().collect();
         first.sort_unstable();

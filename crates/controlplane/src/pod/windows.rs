@@ -1,4 +1,4 @@
-//! What pods of one operating system may not have of the other.
+//! Validation of `spec.os`: fields that a pod may not set for its operating system.
 
 use super::each_container;
 use crate::validation::Field;
@@ -7,7 +7,7 @@ const MAX_CREDENTIAL_SPEC: usize = 64 << 10;
 const MAX_DOMAIN: usize = 256;
 const MAX_USER: usize = 104;
 
-/// What Linux knows and Windows does not: of pods, beside their security context and in it.
+/// Fields of a pod that may not be set for Windows.
 const NOT_WINDOWS: &[&str] = &[
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -26,7 +26,7 @@ const NOT_WINDOWS: &[&str] = &[
     "securityContext.seLinuxChangePolicy",
 ];
 
-/// The same of containers.
+/// Fields of a container's security context that may not be set for Windows.
 const NOT_WINDOWS_CONTAINER: &[&str] = &[
     "appArmorProfile",
     "seLinuxOptions",
@@ -40,7 +40,7 @@ const NOT_WINDOWS_CONTAINER: &[&str] = &[
     "runAsGroup",
 ];
 
-/// The operating system that a pod asks for, and what it may not have there.
+/// Checks `spec.os`, and that no field of the other operating system is set.
 pub fn os(spec: Field) {
     let os = spec.at("os");
     if os.is_absent() {
@@ -86,7 +86,7 @@ fn windows(spec: Field) {
     });
 }
 
-/// The security context's part for Windows.
+/// Checks `windowsOptions` of a security context.
 pub fn options(options: Field) {
     let name = options.at("gmsaCredentialSpecName");
     if name.is_set() {
@@ -157,7 +157,7 @@ fn is_dns(domain: &str) -> bool {
     })
 }
 
-/// Containers that run as processes of the host: all of them or none, with its network.
+/// Checks `hostProcess`: the same in all containers of a pod, and only with the host's network.
 pub fn host_process(spec: Field) {
     let context = spec.at("securityContext");
     let options = context.at("windowsOptions");

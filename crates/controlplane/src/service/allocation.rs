@@ -1,5 +1,5 @@
-//! Addresses and ports of a Service: taken before it is written, given back when it was not, or when
-//! it needs them no more.
+//! Allocation of a Service's cluster IPs and node ports: allocated before the write, released if the write fails or
+//! the Service no longer needs them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use super::port_allocator::PortAllocator;
 use super::port_set::{PortError, PortSet};
 use super::spec::Spec;
 
-/// Gives services what they need.
+/// Allocator of cluster IPs and node ports for writes of Services.
 pub struct ServiceAllocation {
     pub families: Families,
     pub ips: Arc<IpAllocator>,
     pub ports: Arc<PortAllocator>,
-    /// Those of a Service go with it.
+    /// Storage of Endpoints, which are deleted together with their Service.
     pub endpoints: Arc<Storage>,
 }
 
@@ -52,7 +52,7 @@ impl Allocation for ServiceAllocation {
     fn after_delete<'a>(&'a self, object: &'a Value) -> Pending<'a, ()> {
         Box::pin(async move {
             let (namespace, name) = names(object);
-            // A Service of the same name that comes next must not find them.
+            // A new Service of the same name must not find the old Endpoints.
             if let Err(error) = self.endpoints.discard(namespace, name).await {
                 tracing::warn!(namespace, name, %error, "endpoints were not deleted");
             }
@@ -149,7 +149,7 @@ impl ServiceAllocation {
         }
     }
 
-    /// Takes the addresses that a Service has none of yet.
+    /// Allocates the cluster IPs that a Service lacks.
     async fn take_addresses(
         &self,
         object: &Value,
@@ -218,7 +218,7 @@ impl ServiceAllocation {
         Ok(())
     }
 
-    /// Takes and gives back what a change of the type or of the families asks for.
+    /// Allocates and releases cluster IPs for a change of type or IP families.
     async fn change_addresses(
         &self,
         object: &Value,
@@ -247,7 +247,7 @@ impl ServiceAllocation {
         Ok(())
     }
 
-    /// Takes ports, all or none. A dry run looks only.
+    /// Allocates all ports or none. A dry run only checks.
     async fn take_ports<T: Send>(
         &self,
         dry_run: bool,
@@ -287,10 +287,10 @@ impl ServiceAllocation {
     }
 }
 
-/// What was taken for a write, and what it makes free.
+/// Addresses and ports allocated for a write, and those that the write releases.
 struct ServiceClaims {
     from: (Arc<IpAllocator>, Arc<PortAllocator>),
-    /// The namespace and the name of who it is for.
+    /// Namespace and name of the Service.
     service: (String, String),
     dry_run: bool,
     ips: Vec<IpAddr>,
@@ -317,7 +317,7 @@ impl Taken for ServiceClaims {
     }
 }
 
-/// Gives back what was taken for a write that is refused.
+/// Releases the allocations of a refused write.
 async fn finish(
     object: Value,
     claims: ServiceClaims,
@@ -333,7 +333,7 @@ async fn finish(
     }
 }
 
-/// The addresses that a Service has been given.
+/// Cluster IPs of a Service.
 fn addresses(spec: &Spec) -> impl Iterator<Item = IpAddr> + '_ {
     let given = (spec.needs_cluster_ip() && !spec.is_headless()).then_some(&spec.cluster_ips);
     let ips = given.into_iter().flatten().filter(|ip| family(ip) != "unknown");

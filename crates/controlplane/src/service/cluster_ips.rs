@@ -1,5 +1,5 @@
-//! The addresses of a Service and their families: fields that must agree with each other, and of
-//! which the first is for ever.
+//! Validation of a Service's `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy`, which must agree; the
+//! primary address and family are immutable.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::validation::{Field, errors};
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 
-/// What is wrong with the linked fields of a Service's addresses.
+/// Errors in the address fields of a Service.
 pub fn find_errors(service: &Value, old: Option<&Value>) -> FieldErrors {
     errors(service, |service| {
         let old = service.with(old);
@@ -23,7 +23,7 @@ pub fn find_errors(service: &Value, old: Option<&Value>) -> FieldErrors {
     })
 }
 
-/// What is wrong with the addresses and families of a spec.
+/// Checks addresses and families of a spec.
 pub fn check(spec: &Field, before: &Field) {
     if spec.at("type").str() == "ExternalName" {
         return;
@@ -89,8 +89,7 @@ pub fn check(spec: &Field, before: &Field) {
     }
 }
 
-/// What may not change, between two specs that both have addresses. The second family may come and
-/// go.
+/// Checks a change between two specs with addresses: only the secondary family may be added and removed.
 pub fn check_change(spec: &Field, before: &Field) {
     change_of_cluster_ips(spec, before);
     change_of_families(spec, before);

@@ -1,4 +1,4 @@
-//! The ServiceCIDR `kubernetes`: the networks that the server's flags name.
+//! Controller of the ServiceCIDR `kubernetes`, which has the networks of `--service-cluster-ip-range`.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use kevel_api::value::{Map, Value};
 use kevel_server::controller::Client;
 
 const PATH: &str = "/apis/networking.k8s.io/v1/servicecidrs";
-/// What the default one is called.
+/// Name of the default ServiceCIDR.
 const NAME: &str = "kubernetes";
 const MANAGER: &str = "kubernetes-service-cidr-controller";
-/// How often it is looked after.
+/// Interval between checks.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How soon the first attempt is repeated: the server is not ready before.
+/// Delay between attempts at start: the server is not ready until the first one succeeds.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Keeps the default ServiceCIDR.
+/// Controller of the default ServiceCIDR.
 #[derive(Clone, Debug)]
 pub struct DefaultServiceCidr {
     client: Client,
@@ -24,12 +24,12 @@ pub struct DefaultServiceCidr {
 }
 
 impl DefaultServiceCidr {
-    /// `cidrs` are one network or two, the first of the family that services have unless told.
+    /// Controller for one network or two; the first is of the primary IP family.
     pub fn new(client: Client, cidrs: Vec<String>) -> Self {
         DefaultServiceCidr { client, cidrs }
     }
 
-    /// Makes it if there is none. Done when it is there.
+    /// Creates the default ServiceCIDR if it does not exist; returns when it exists.
     pub async fn ensure(&self) {
         while let Err(error) = self.sync().await {
             tracing::error!(%error, "error initializing the default ServiceCIDR");
@@ -37,7 +37,7 @@ impl DefaultServiceCidr {
         }
     }
 
-    /// Looks after it for ever.
+    /// Repeats the check at every [`INTERVAL`]; never returns.
     pub async fn keep(self) {
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -114,7 +114,8 @@ impl DefaultServiceCidr {
     }
 }
 
-/// Whether nobody has said anything about it yet. What others say is not changed.
+/// True if the ServiceCIDR is not being deleted and has no Ready condition, or an Unknown one. Conditions set by
+/// others are left alone.
 fn is_new(cidr: &Value) -> bool {
     let conditions = cidr.at(&["status", "conditions"]).and_then(Value::as_list);
     let mut conditions = conditions.unwrap_or_default().iter();

@@ -1,4 +1,4 @@
-//! EndpointSlices: some of the addresses behind a Service, all of one kind.
+//! Kind EndpointSlice: strategy and validation.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// Endpoint slices.
+/// `endpointslices`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::discovery::ENDPOINT_SLICE,
@@ -42,7 +42,8 @@ const MAX_HINTS: usize = 8;
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
 fn prepare_for_update(slice: &mut Value, old: &Value, _: &Capabilities) {
-    // Who reads slices finds them by their labels: those count, too, and what is dropped right away.
+    // Changed labels and changed deprecated topology, though it is dropped, raise the generation: consumers select by
+    // labels.
     let labels = |slice: &Value| slice.at(&["metadata", "labels"]).cloned();
     let changed = labels(slice) != labels(old) || topologies(slice) != topologies(old);
     drop_topology(slice, Some(old));
@@ -51,7 +52,7 @@ fn prepare_for_update(slice: &mut Value, old: &Value, _: &Capabilities) {
     }
 }
 
-/// The labels that nodes were named by, endpoint by endpoint.
+/// `deprecatedTopology` of each endpoint.
 fn topologies(slice: &Value) -> Vec<Option<&Value>> {
     let is_empty = |topology: &Value| topology.as_map().is_none_or(|map| map.is_empty());
     let endpoints = slice.list_at(&["endpoints"]).iter();
@@ -59,8 +60,8 @@ fn topologies(slice: &Value) -> Vec<Option<&Value>> {
     endpoints.map(|endpoint| topology(endpoint).filter(|found| !is_empty(found))).collect()
 }
 
-/// The labels that nodes were named by cannot be written any more. A node that was named only by
-/// them keeps its name.
+/// Drops `deprecatedTopology`, which can no longer be written. An endpoint whose node is named only there keeps its
+/// node name.
 fn drop_topology(slice: &mut Value, old: Option<&Value>) {
     let endpoints = |slice: &Value| slice.at(&["endpoints"]).cloned();
     if old.is_some_and(|old| endpoints(old) == endpoints(slice)) {
@@ -89,7 +90,7 @@ fn validate_create(slice: Field) {
     check_endpoints(&slice.at("endpoints"), ty.str());
 }
 
-/// What was let pass once may stay.
+/// Checks endpoints only if they change: stored ones may be invalid by today's rules.
 fn validate_update(slice: Field, old: Field) {
     let (ty, endpoints) = (slice.at("addressType"), slice.at("endpoints"));
     ty.must_one_of("", &["FQDN", "IPv4", "IPv6"]);
@@ -190,7 +191,7 @@ fn check_hints(hints: &Field) {
     }
 }
 
-/// Names of a form, each once; `false` if they are too many to look at.
+/// Checks names for form and duplicates; `false` if the list is too long to be checked.
 fn check_names(list: &Field, problems: fn(&str) -> Vec<String>) -> bool {
     if list.len() > MAX_HINTS {
         list.too_many(list.len(), MAX_HINTS);
@@ -209,7 +210,7 @@ fn check_names(list: &Field, problems: fn(&str) -> Vec<String>) -> bool {
 
 fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
     const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-    /// Controllers that write no odd addresses.
+    /// Controllers that only write canonical addresses.
     const CONTROLLERS: [&str; 2] =
         ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
     let mut warnings = WarningList::default();

@@ -1,4 +1,4 @@
-//! Endpoints: addresses behind a Service.
+//! Kind Endpoints: strategy and validation.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Endpoints.
+/// `endpoints`
 pub static KIND: Kind = Kind {
     storage_key: Some("services/endpoints"),
     allow_create_on_update: true,
@@ -29,7 +29,7 @@ fn validate_create(endpoints: Field) {
     endpoints.at("subsets").items().for_each(|subset| check_subset(&subset));
 }
 
-/// What was let pass once may stay.
+/// Checks subsets only if they change: stored ones may be invalid by today's rules.
 fn validate_update(endpoints: Field, old: Field) {
     if !endpoints.at("subsets").same(&old.at("subsets")) {
         validate_create(endpoints);
@@ -73,7 +73,7 @@ fn check_address(address: &Field) {
 
 fn warnings(endpoints: &Value, _old: Option<&Value>) -> Vec<String> {
     const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
-    // The controller writes no odd addresses.
+    // The endpoints controller only writes canonical addresses.
     if endpoints.str_at(&["metadata", "labels", MANAGED_BY]) == "endpoint-controller" {
         return Vec::new();
     }

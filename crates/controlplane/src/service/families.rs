@@ -1,5 +1,5 @@
-//! How the linked fields of a Service follow from each other: `clusterIP` and `clusterIPs`, IP
-//! families and their policy, and what a client may leave out because it was given before.
+//! Defaulting of a Service's linked fields: `clusterIP` and `clusterIPs`, IP families and their policy, and values
+//! that a client omits on an update.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use kevel_api::field_error::{BadValue, FieldError, Path};
 
 use super::spec::{NONE, Spec};
 
-/// The IP families of a cluster's services.
+/// IP families of a cluster's Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Families {
-    /// The family of services that do not ask for one.
+    /// Family of Services that request none.
     pub primary: &'static str,
-    /// Whether there are addresses of the other one, too.
+    /// True if the cluster has addresses of the other family too.
     pub dual_stack: bool,
 }
 
@@ -24,7 +24,7 @@ impl Families {
         family == self.primary || (self.dual_stack && family == other(self.primary))
     }
 
-    /// What the families of a stored Service are, where it was written before it had to say so.
+    /// Sets the families of a stored Service that was written before the field existed.
     pub fn complete_stored(&self, spec: &mut Spec) {
         normalize(spec, None);
         if !spec.needs_cluster_ip() || !spec.families.is_empty() {
@@ -43,8 +43,8 @@ impl Families {
         spec.policy = Some(policy.into());
     }
 
-    /// Says what a Service leaves open about its families. `old` is what it replaces. The linked
-    /// fields have been checked for themselves.
+    /// Sets the families and the policy that a Service omits. `old` is the Service that it replaces. The linked
+    /// fields have been validated.
     pub fn choose(&self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Vec<FieldError>> {
         let root = Path::new("spec");
         let policy_path = root.child("ipFamilyPolicy");
@@ -79,8 +79,8 @@ impl Families {
             if spec.families.is_empty() {
                 spec.families.push(self.primary.into());
             }
-            // Whoever makes the endpoints of such a Service may have them in families that the
-            // cluster has no addresses of.
+            // A headless Service without a selector may have endpoints in families that the cluster has no addresses
+            // of.
             self.add_other(spec, true);
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Families {
         wrong: impl Fn(&Spec, &'static str) -> FieldError,
     ) {
         if spec.is_single_stack() {
-            // Who asks for one family and leaves the lists as they were means the first of each.
+            // An update to SingleStack that leaves the lists unchanged drops the secondary entries.
             if spec.cluster_ips == old.cluster_ips {
                 spec.cluster_ips.truncate(1);
             }
@@ -130,7 +130,7 @@ impl Families {
         }
     }
 
-    /// The families of the addresses that a Service asks for.
+    /// Infers families from the addresses that a Service requests.
     fn infer(&self, spec: &mut Spec, root: &Path<'_>, errors: &mut Vec<FieldError>) {
         let path = root.child("clusterIPs");
         for (index, ip) in spec.cluster_ips.iter().enumerate() {
@@ -159,7 +159,7 @@ impl Families {
     }
 }
 
-/// What the policy is where nobody says. Never changes a Service between one family and two.
+/// Sets the default policy. Never changes a Service between single-stack and dual-stack.
 pub fn choose_policy(spec: &mut Spec, old: Option<&Spec>) {
     if spec.policy.is_some() {
         return;
@@ -171,8 +171,8 @@ pub fn choose_policy(spec: &mut Spec, old: Option<&Spec>) {
     });
 }
 
-/// Whether a Service that prefers two families says nothing new about its addresses: then it keeps
-/// those it has, whatever has become of the cluster.
+/// True if a PreferDualStack Service changes nothing about its addresses: then it keeps them, even if the cluster's
+/// families have changed.
 pub fn keeps_preferred(spec: &Spec, old: &Spec) -> bool {
     let prefers = |policy: &Option<String>| policy.as_deref() == Some("PreferDualStack");
     spec.ty == old.ty
@@ -183,7 +183,7 @@ pub fn keeps_preferred(spec: &Spec, old: &Spec) -> bool {
         && spec.families == old.families
 }
 
-/// Makes `clusterIPs` follow `clusterIP` where a client knows only that.
+/// Makes `clusterIPs` follow `clusterIP` for clients that know only the latter.
 pub fn normalize(spec: &mut Spec, old: Option<&Spec>) {
     let Some(old) = old else {
         if !spec.cluster_ip.is_empty() && spec.cluster_ips.is_empty() {
@@ -203,7 +203,7 @@ pub fn normalize(spec: &mut Spec, old: Option<&Spec>) {
     }
 }
 
-/// Fills in what the Service was given before and the client does not repeat.
+/// Keeps allocated values that the client omits.
 pub fn keep_allocated(spec: &mut Spec, old: &Spec) {
     if old.needs_cluster_ip() && spec.needs_cluster_ip() {
         if spec.cluster_ip.is_empty() {
@@ -230,7 +230,7 @@ pub fn keep_allocated(spec: &mut Spec, old: &Spec) {
     }
 }
 
-/// The family of an address.
+/// IP family of an address.
 pub fn family(ip: &str) -> &'static str {
     match kevel_api::ip::parse_ip_sloppy(ip) {
         Some(ip) if ip.to_canonical().is_ipv4() => IPV4,

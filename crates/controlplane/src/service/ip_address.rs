@@ -1,4 +1,4 @@
-//! IPAddresses: who has which address of the services' networks.
+//! Kind IPAddress: the allocation of an address to a Service.
 
 use kevel_api::name;
 
@@ -7,7 +7,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// IP addresses.
+/// `ipaddresses`
 pub static KIND: Kind = Kind {
     validate_name: ip_address_name,
     generate_name: |base| base.to_owned(),
@@ -43,7 +43,7 @@ fn validate_update(address: Field, old: Field) {
     address.down("spec.parentRef").immutable(&old.down("spec.parentRef"));
 }
 
-/// IPAddress objects are named by the address.
+/// Checks the name of an IPAddress: the address in canonical form.
 fn ip_address_name(name: &str, _prefix: bool) -> Vec<String> {
     match name.parse::<std::net::IpAddr>() {
         Ok(address) if address.to_string() == name => Vec::new(),

@@ -1,5 +1,5 @@
-//! The cluster IPs of all services: an `IPAddress` object each, within the networks that
-//! `ServiceCIDR` objects name. What is taken is what is stored; nothing else is remembered.
+//! Allocator of cluster IPs: an `IPAddress` object for each, within the networks of the `ServiceCIDR` objects. The
+//! stored objects are the only state.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,25 +14,24 @@ use super::ip_range::IpRange;
 use super::random;
 use crate::lister::{Facts, Lister};
 
-/// Who keeps the addresses of services, as their label says.
+/// Value of the managed-by label for addresses of Services.
 pub const MANAGED_BY: &str = "ipallocator.k8s.io";
 pub const MANAGED_BY_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 pub const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 
-/// Who owns the fields of a new address.
+/// `fieldsV1` of a new IPAddress's managedFields entry.
 const FIELDS: &str = r#"{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}"#;
 
-/// What the cache has may be old: that there is no address is not believed before it has been seen
-/// on what is there now.
+/// Freshness of the two attempts: a failure on cached data is retried on consistent data.
 const LOOKS: [At; 2] = [At::Any, At::Consistent];
 
-/// Gives out cluster IPs.
+/// Allocator of cluster IPs.
 pub struct IpAllocator {
     addresses: Arc<Storage>,
     cidrs: Lister<ServiceCidr>,
 }
 
-/// Why an address cannot be had.
+/// Error of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IpError {
     #[error("range is full")]
@@ -49,11 +48,11 @@ pub enum IpError {
     Other(String),
 }
 
-/// A network of services.
+/// A network of a ServiceCIDR.
 struct Network {
     text: String,
     range: IpRange,
-    /// Whether new addresses may be taken from it.
+    /// True if new addresses may be allocated from the network.
     ready: bool,
 }
 
@@ -62,7 +61,7 @@ impl IpAllocator {
         IpAllocator { addresses, cidrs: Lister::new(cidrs) }
     }
 
-    /// Takes an address for a Service: any.
+    /// Allocates any address for a Service.
     pub async fn take_any(
         &self,
         ipv6: bool,
@@ -71,7 +70,7 @@ impl IpAllocator {
         dry_run: bool,
     ) -> Result<IpAddr, IpError> {
         if dry_run {
-            // Finding a free one would tell nobody anything.
+            // A dry run answers the network's address: the address of the later write cannot be predicted.
             let networks = self.networks(ipv6, At::Any).await?;
             let network = networks.first().filter(|network| network.ready);
             return network.map(|network| network.range.network()).ok_or(IpError::NotReady);
@@ -101,7 +100,7 @@ impl IpAllocator {
                 if self.addresses.cache.latest().get(&ip.to_string()).is_some() {
                     continue;
                 }
-                // Others may take it at the same time.
+                // Another server may allocate the address at the same time.
                 match self.create(ip, namespace, name).await {
                     Err(IpError::Allocated) => {}
                     created => return created.map(|()| ip),
@@ -111,7 +110,7 @@ impl IpAllocator {
         Err(IpError::Full)
     }
 
-    /// Takes an address for a Service: this one.
+    /// Allocates a given address for a Service.
     pub async fn take(
         &self,
         ip: IpAddr,
@@ -138,8 +137,8 @@ impl IpAllocator {
         Err(IpError::MismatchedNetwork)
     }
 
-    /// Gives an address of a Service back. What fails here is found by the repair, of this server or of another one: by
-    /// then the address may be another Service's, which keeps it.
+    /// Releases the address of a Service. An address that another Service has by then is kept. The repair controller
+    /// of any server releases addresses for which this fails.
     pub async fn release(&self, ip: IpAddr, namespace: &str, name: &str) {
         let service = local_key(namespace, name);
         let is_its = |address: &Value| parent_key(address).is_some_and(|parent| parent == service);
@@ -148,17 +147,17 @@ impl IpAllocator {
         }
     }
 
-    /// Whether some network, ready or not, has this address.
+    /// True if an address is in some network, ready or not.
     pub async fn in_range(&self, ip: IpAddr) -> Result<bool, IpError> {
         let networks = self.networks(ip.is_ipv6(), At::Any).await?;
         Ok(networks.iter().any(|network| network.range.contains(ip)))
     }
 
-    /// The networks of a family, each once.
+    /// Networks of a family, without duplicates.
     async fn networks(&self, ipv6: bool, at: At) -> Result<Vec<Network>, IpError> {
         let other = |error: String| IpError::Other(error);
         let cidrs = self.cidrs.list("", at).await;
-        // Until the addresses are loaded, none is known to be taken.
+        // Until the cache of addresses is loaded, allocated addresses would look free.
         let loaded = self.addresses.cache.loaded().await;
         loaded.map_err(|error| other(error.to_string()))?;
         let mut networks: Vec<Network> = Vec::new();
@@ -199,7 +198,8 @@ impl Facts for ServiceCidr {
     }
 }
 
-/// Whether a network may be used: unless a condition says otherwise, and not while it goes.
+/// True if addresses may be allocated: the ServiceCIDR is not being deleted, and its Ready condition is absent or
+/// True.
 fn is_ready(cidr: &Value) -> bool {
     let mut ready = cidr.list_at(&["status", "conditions"]).iter();
     let ready = ready.find(|condition| condition.str_at(&["type"]) == "Ready");
@@ -207,14 +207,14 @@ fn is_ready(cidr: &Value) -> bool {
         && ready.is_none_or(|condition| condition.str_at(&["status"]) == "True")
 }
 
-/// The Service that an IPAddress names; `None` if it names something else.
+/// Key of the Service in an IPAddress's `parentRef`; `None` for other parents.
 pub fn parent_key(address: &Value) -> Option<String> {
     let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
     let is_service = parent("group").is_empty() && parent("resource") == "services";
     is_service.then(|| local_key(parent("namespace"), parent("name")))
 }
 
-/// The address of a Service, as its maker says it.
+/// Makes the IPAddress of a Service.
 pub fn ip_address(ip: IpAddr, namespace: &str, name: &str) -> Value {
     let family = if ip.is_ipv6() { IPV6 } else { IPV4 };
     let labels = Map::from_iter([
@@ -239,7 +239,7 @@ pub fn ip_address(ip: IpAddr, namespace: &str, name: &str) -> Value {
     ]))
 }
 
-/// Says who owns the fields of an address.
+/// Sets the managedFields of an IPAddress.
 fn own(object: &mut Value, now: Time) {
     let now = now.to_string();
     let fields = Map::from_iter([

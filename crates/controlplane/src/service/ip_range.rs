@@ -1,25 +1,24 @@
-//! The addresses of a network that services can have.
+//! Range of allocatable addresses in a network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use kevel_api::ip::Cidr;
 
-/// The shortest prefix of an IPv6 network of services.
+/// Shortest prefix of an IPv6 network.
 const SHORTEST_IPV6_PREFIX: u32 = 64;
 
-/// A network's addresses, without those that are no host's.
+/// Allocatable addresses of a network: without the network and broadcast addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpRange {
     cidr: Cidr,
     first: u128,
     last: u128,
-    /// How many of the lowest addresses are left to those who ask for one by name, as long as there
-    /// are others.
+    /// Number of lowest addresses that dynamic allocation uses last, so that clients can request them explicitly.
     reserved: u128,
 }
 
 impl IpRange {
-    /// Reads `10.0.0.0/24`. `None` if it is no network that services can have addresses of.
+    /// Parses `10.0.0.0/24`. `None` if the network cannot be used for Services.
     pub fn parse(text: &str) -> Option<Self> {
         const FEWEST: u128 = 16;
         const MOST: u128 = 256;
@@ -30,7 +29,7 @@ impl IpRange {
         }
         let size = 1u128 << cidr.host_bits();
         let network = bits(cidr.first());
-        // The network's own address is no host's, and neither is IPv4's broadcast address.
+        // The network address is not allocatable, and neither is the IPv4 broadcast address.
         let unused_at_end = if cidr.ip.is_ipv4() { 2 } else { 1 };
         let (first, last) = (network + 1, (network + size).checked_sub(unused_at_end)?);
         let reserved = if size <= FEWEST { 0 } else { (size / SHARE).clamp(FEWEST, MOST) };
@@ -41,17 +40,17 @@ impl IpRange {
         self.cidr.ip.is_ipv6()
     }
 
-    /// The network's own address.
+    /// Network address.
     pub fn network(&self) -> IpAddr {
         self.cidr.first()
     }
 
-    /// Whether a Service can have this address.
+    /// True if an address is allocatable.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.cidr.contains(ip) && (self.first..=self.last).contains(&bits(ip))
     }
 
-    /// All addresses: the upper ones from a random one on, then the lower ones.
+    /// All addresses: the upper ones from a random one on, then the reserved lower ones.
     pub fn shuffled(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let middle = self.first + self.reserved;
         let upper = rotated(middle, self.last);
@@ -63,7 +62,7 @@ impl IpRange {
     }
 }
 
-/// The numbers of a range, both ends included, from a random one on.
+/// Numbers of an inclusive range, starting at a random one and wrapping around.
 fn rotated(first: u128, last: u128) -> impl Iterator<Item = u128> {
     let size = (last + 1).saturating_sub(first);
     let start = if size == 0 { 0 } else { u128::from(super::random()) % size };

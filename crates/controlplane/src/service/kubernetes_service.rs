@@ -1,4 +1,4 @@
-//! The Service `default/kubernetes`, by which pods find the API server, and its endpoints.
+//! Controller of the Service `default/kubernetes`, by which pods find the API server, and of its endpoints.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use crate::system_namespaces;
 const NAMESPACE: &str = "default";
 const PATH: &str = "/api/v1/namespaces/default/services";
 const NAME: &str = "kubernetes";
-/// The port of the Service.
+/// Port of the Service.
 const PORT: i64 = 443;
-/// How often the Service and its endpoints are looked after.
+/// Interval between reconciliations.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How long a server waits for the Service before it is ready all the same.
+/// Time for which a starting server waits for the Service before it becomes ready without it.
 const FIRST_SERVICE: Duration = Duration::from_secs(5);
-/// How soon making the Service is tried again meanwhile: addresses are given out after the first repair.
+/// Delay between attempts to create the Service at start: no address can be allocated before the first repair.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What the Service is like.
+/// Options of the Service `default/kubernetes`.
 #[derive(Clone, Copy, Debug)]
 pub struct KubernetesServiceOptions {
-    /// Where clients reach the server.
+    /// Address at which clients reach this server (`--advertise-address`).
     pub public_ip: IpAddr,
-    /// The port of the Service.
+    /// Port at which clients reach this server.
     pub public_port: u16,
-    /// The cluster IP of the Service.
+    /// Cluster IP of the Service.
     pub service_ip: IpAddr,
-    /// Its node port; 0 for none.
+    /// Node port of the Service; 0 for none.
     pub node_port: i64,
 }
 
-/// Keeps the Service and its endpoints.
+/// Controller of the Service and its endpoints.
 #[derive(Clone, Debug)]
 pub struct KubernetesService {
     client: Client,
@@ -46,13 +46,13 @@ pub struct KubernetesService {
 }
 
 impl KubernetesService {
-    /// A controller that keeps the Service and, by the reconciler, its endpoints.
+    /// Makes a controller that maintains the endpoints by the given reconciler.
     pub fn new(client: Client, options: KubernetesServiceOptions, reconciler: Reconciler) -> Self {
         let stopped = Signal::new("KubernetesServiceStopped");
         KubernetesService { client, options, reconciler, stopped }
     }
 
-    /// Removes what a server that ended badly has left: this one is not ready yet.
+    /// Removes the endpoint that a previous process at this address left behind: this server is not ready yet.
     pub async fn remove_stale(&self) {
         let removed = self.reconciler.remove(&self.client, self.server(), false).await;
         if let Err(error) = removed {
@@ -60,8 +60,7 @@ impl KubernetesService {
         }
     }
 
-    /// Makes the Service before anybody else can: a server that is ready has one, and nobody has taken its
-    /// name or address.
+    /// Creates the Service before the server is ready, so that no client can take its name or address.
     pub async fn ensure_service(&self) {
         let made = async {
             let mut turns = tokio::time::interval(AGAIN);
@@ -78,7 +77,7 @@ impl KubernetesService {
         }
     }
 
-    /// Keeps both until it is stopped.
+    /// Reconciles Service and endpoints until stopped.
     pub async fn keep(self) {
         let stopped = self.stopped.wait();
         let keep = async {
@@ -96,7 +95,7 @@ impl KubernetesService {
         }
     }
 
-    /// Takes this server off the endpoints: nobody should look for it any more.
+    /// Stops, and removes this server from the endpoints, so that clients no longer connect to it.
     pub async fn stop(&self) {
         self.stopped.signal();
         let removed = self.reconciler.remove(&self.client, self.server(), true);

@@ -1,5 +1,5 @@
-//! Which API servers there are: each writes its address now and then, and is forgotten when it does
-//! not.
+//! Master leases: each API server writes its address periodically, and the entry expires if it stops (upstream:
+//! `reconcilers.Leases`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use kevel_store::{Change, Engine, Entry, RangeOptions, UpdateError, guaranteed_u
 
 use crate::rows::StorageOptions;
 
-/// How long a server is there after it has last said so.
+/// Time to live of a lease.
 const TIME_TO_LIVE: Duration = Duration::from_secs(15);
 
-/// The addresses of the API servers, at `/registry/masterleases/`.
+/// Addresses of the API servers, at `/registry/masterleases/`.
 #[derive(Clone, Debug)]
 pub struct Leases {
     storage: Arc<Storage>,
 }
 
 impl Leases {
-    /// `None` if the kind that they are written as is not known.
+    /// `None` if the kind Endpoints, as which leases are stored, has no definition.
     pub fn new(
         options: &StorageOptions,
         engine: &Arc<dyn Engine>,
@@ -32,7 +32,7 @@ impl Leases {
         Some(Leases { storage: Arc::new(storage) })
     }
 
-    /// Who is there, in the order of the texts.
+    /// Addresses of the live servers, sorted as strings.
     pub async fn list(&self) -> Result<Vec<String>, String> {
         let prefix = self.storage.prefix.as_bytes();
         let range = self.storage.engine.range(prefix, RangeOptions::default()).await;
@@ -48,11 +48,11 @@ impl Leases {
         Ok(ips)
     }
 
-    /// Says that a server is there.
+    /// Writes or renews the lease of a server.
     pub async fn renew(&self, ip: IpAddr) -> Result<(), String> {
         let key = self.storage.key("", &ip.to_string());
         let renewed = guaranteed_update(&*self.storage.engine, &key, None, |entry| {
-            // Only a change is written, and renews the time.
+            // Only a change is written and renews the time to live: raise the generation.
             let generation = entry.map(|entry| self.decode(&entry)).transpose().map(|lease| {
                 let lease = lease.unwrap_or_default();
                 lease.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0)
@@ -65,7 +65,7 @@ impl Leases {
         renewed.await.map(drop).map_err(|error: UpdateError<String>| error.to_string())
     }
 
-    /// Says that a server is gone. `false` if it was not there.
+    /// Removes the lease of a server; `false` if there was none.
     pub async fn remove(&self, ip: IpAddr) -> Result<bool, String> {
         let key = self.storage.key("", &ip.to_string());
         let removed = guaranteed_update(&*self.storage.engine, &key, None, |entry| {

@@ -1,4 +1,4 @@
-//! Services: their addresses and ports, and the cluster's own Service.
+//! Services: kinds, allocation of cluster IPs and node ports, and the Service `default/kubernetes`.
 
 mod address;
 mod allocation;
@@ -51,7 +51,7 @@ pub use reconciler::Reconciler;
 pub use repair_ips::RepairIps;
 pub use repair_ports::RepairPorts;
 
-/// What the services of a cluster have.
+/// Storages and allocators of a cluster's Services.
 pub struct Services {
     services: Arc<Storage>,
     addresses: Arc<Storage>,
@@ -69,8 +69,8 @@ impl std::fmt::Debug for Services {
 }
 
 impl Services {
-    /// What gives services what they need: addresses of the families of `networks`, of which there are
-    /// one or two, and node ports. `None` where the kinds that it takes are not served.
+    /// Makes the allocators: addresses of the families of `networks`, one or two, and node ports. `None` if a kind
+    /// that they need is not served.
     pub fn new(
         storages: &Storages,
         networks: &[IpAddr],
@@ -94,7 +94,7 @@ impl Services {
         Some(Services { services, addresses, cidrs, endpoints, families, ips, ports })
     }
 
-    /// What their creations and deletions pass.
+    /// Allocation hook for writes and deletions of Services.
     pub fn allocation(&self) -> Arc<dyn Allocation> {
         Arc::new(ServiceAllocation {
             families: self.families,
@@ -105,7 +105,7 @@ impl Services {
     }
 }
 
-/// The storage of a core kind that is kept at a place of its own, out of clients' sight.
+/// Storage of a core kind under a key of its own, which clients cannot read.
 pub(crate) fn internal(
     kind: &'static str,
     place: &str,
@@ -129,7 +129,7 @@ pub(crate) fn internal(
     Some(Storage::new(config, engine.clone(), caches))
 }
 
-/// A random number. The standard library's hasher is keyed by the operating system's randomness.
+/// Random number: the standard library's hasher is keyed by the operating system's randomness.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

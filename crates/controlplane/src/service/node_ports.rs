@@ -1,4 +1,4 @@
-//! Which ports of its nodes a Service gets.
+//! Assignment of node ports to a Service.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use kevel_api::status::StatusError;
 use super::port_set::{PortError, PortSet};
 use super::spec::Spec;
 
-/// The ports of a new Service.
+/// Allocates the node ports of a new Service.
 pub fn first_ports(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
     if spec.may_have_node_ports() {
         first_node_ports(spec, ports)?;
@@ -20,7 +20,7 @@ pub fn first_ports(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused
     Ok(())
 }
 
-/// The ports of a Service that replaces another, and those that are free then.
+/// Allocates the node ports of an updated Service, and returns the ports to release.
 pub fn next_ports(spec: &mut Spec, old: &Spec, ports: &mut Ports<'_>) -> Result<Vec<i64>, Refused> {
     let mut free = next_node_ports(spec, old, ports)?;
     match (old.needs_health_check(), spec.needs_health_check()) {
@@ -31,7 +31,7 @@ pub fn next_ports(spec: &mut Spec, old: &Spec, ports: &mut Ports<'_>) -> Result<
     Ok(free)
 }
 
-/// Why a Service does not get its ports.
+/// Error of a node port allocation.
 pub enum Refused {
     Invalid(FieldError),
     Internal(String),
@@ -57,7 +57,7 @@ impl Refused {
     }
 }
 
-/// The ports that one write takes.
+/// Node ports allocated for one write.
 pub struct Ports<'a> {
     set: &'a mut PortSet,
     taken: BTreeSet<i64>,
@@ -69,13 +69,13 @@ impl<'a> Ports<'a> {
         Ports { set, taken: BTreeSet::new(), dry_run }
     }
 
-    /// Those that were free before.
+    /// Ports that this write allocated.
     pub fn taken(self) -> Vec<i64> {
         self.taken.into_iter().collect()
     }
 
     fn take(&mut self, port: i64) -> Result<(), PortError> {
-        // A dry run says nothing about ports out of range.
+        // A dry run reports no error for ports out of range.
         if !self.dry_run || self.set.has(port) {
             self.set.take(port)?;
         }
@@ -86,7 +86,7 @@ impl<'a> Ports<'a> {
     }
 
     fn take_any(&mut self) -> Result<i64, PortError> {
-        /// What a dry run answers is a number above the usual range.
+        /// Port that a dry run answers: above the default range.
         const DRY: i64 = 32768;
         let port = match self.dry_run {
             true => self.taken.last().unwrap_or(&DRY).saturating_add(1),
@@ -97,7 +97,7 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// Ports of one number share theirs, whatever their protocols.
+/// Ports with the same number share a node port, whatever their protocols.
 fn first_node_ports(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
     let mut asked: HashMap<i64, i64> = HashMap::new();
     for port in spec.ports.iter().filter(|port| port.node_port != 0) {

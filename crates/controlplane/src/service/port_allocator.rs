@@ -1,4 +1,4 @@
-//! The node ports of all services: one `RangeAllocation`, changed by compare and swap.
+//! Allocator of node ports: one stored `RangeAllocation`, changed by compare and swap.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use tokio::sync::Mutex;
 
 use super::port_set::{PortError, PortRange, PortSet};
 
-/// The name of the object, below `/registry/ranges/`.
+/// Name of the object below `/registry/ranges/`.
 const NAME: &str = "servicenodeports";
 
-/// Gives out node ports.
+/// Allocator of node ports.
 pub struct PortAllocator {
     pub range: PortRange,
     storage: Arc<Storage>,
-    /// What was stored last, as far as is known here. Held while ports are taken: those who ask at
-    /// the same time wait for each other instead of writing in vain.
+    /// Last known stored entry. Locked during an allocation, so that concurrent requests of this server wait instead
+    /// of failing their writes.
     last: Mutex<Option<Entry>>,
 }
 
-/// What is stored, and in which revision.
+/// Stored allocation with its revision.
 pub struct Stored {
     pub ports: PortSet,
     pub revision: Revision,
@@ -33,8 +33,7 @@ impl PortAllocator {
         PortAllocator { range, storage, last: Mutex::default() }
     }
 
-    /// Changes which ports are taken. `change` may be called several times; nothing is written when
-    /// it fails.
+    /// Changes the allocated ports. `change` may be called several times; nothing is written if it fails.
     pub async fn change<T: Send>(
         &self,
         mut change: impl FnMut(&mut PortSet) -> Result<T, PortError> + Send,
@@ -76,7 +75,7 @@ impl PortAllocator {
         Ok((self.encode(&ports), value))
     }
 
-    /// Gives ports back. What fails here is found by the repair.
+    /// Releases ports. The repair controller releases ports for which this fails.
     pub async fn release(&self, ports: &[i64]) {
         if ports.is_empty() {
             return;
@@ -90,7 +89,7 @@ impl PortAllocator {
         }
     }
 
-    /// What is stored; `None` when nothing is.
+    /// Reads the stored allocation; `None` if there is none.
     pub async fn read(&self) -> Result<Option<Stored>, String> {
         let key = self.storage.key("", NAME);
         let found = self.storage.engine.get(&key, None).await.map_err(|error| error.to_string())?;
@@ -99,7 +98,7 @@ impl PortAllocator {
         Ok(Some(Stored { ports, revision: entry.mod_revision }))
     }
 
-    /// Replaces what is stored in a revision, or makes it. `false` when somebody else came first.
+    /// Replaces the allocation of a revision, or creates it; `false` if another write came first.
     pub async fn replace(
         &self,
         ports: &PortSet,

@@ -1,18 +1,18 @@
-//! Which ports of a range are taken, in the form in which the reference stores it.
+//! Set of allocated ports in a range, in the reference's stored form.
 
 use std::fmt;
 
-/// Ports that follow each other.
+/// Range of consecutive ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
-    /// The first port.
+    /// First port.
     pub base: u16,
-    /// How many ports there are.
+    /// Number of ports.
     pub size: u32,
 }
 
 impl PortRange {
-    /// Reads `30000-32767`.
+    /// Parses `30000-32767`.
     pub fn parse(text: &str) -> Option<Self> {
         let (low, high) = text.split_once('-')?;
         let (low, high): (u16, u16) = (low.parse().ok()?, high.parse().ok()?);
@@ -28,8 +28,7 @@ impl PortRange {
         usize::try_from(self.size).unwrap_or(0)
     }
 
-    /// How many of the lowest ports are left to those who ask for one by number, as long as there
-    /// are others.
+    /// Number of lowest ports that dynamic allocation uses last, so that clients can request them explicitly.
     fn reserved(&self) -> usize {
         const FEWEST: usize = 16;
         const MOST: usize = 128;
@@ -48,7 +47,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-/// Why a port cannot be had.
+/// Error of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
     #[error("range is full")]
@@ -61,7 +60,7 @@ pub enum PortError {
     Other(String),
 }
 
-/// The ports of a range, each of them taken or free.
+/// Ports of a range, each allocated or free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSet {
     pub range: PortRange,
@@ -73,7 +72,7 @@ impl PortSet {
         PortSet { range, taken: vec![false; range.len()] }
     }
 
-    /// Reads a number whose bits are the ports, the lowest bit the first one, in big-endian order.
+    /// Reads the bitmap: a big-endian number whose lowest bit is the first port.
     pub fn from_bytes(range: PortRange, bytes: &[u8]) -> Self {
         let mut set = PortSet::new(range);
         let bits = bytes.iter().rev().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
@@ -81,7 +80,7 @@ impl PortSet {
         set
     }
 
-    /// The number without leading zeros.
+    /// Bitmap as a big-endian number without leading zeros.
     pub fn to_bytes(&self) -> Vec<u8> {
         let byte =
             |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
@@ -93,7 +92,7 @@ impl PortSet {
         self.range.offset(port).and_then(|offset| self.taken.get(offset)) == Some(&true)
     }
 
-    /// Takes a port.
+    /// Allocates a port.
     pub fn take(&mut self, port: i64) -> Result<(), PortError> {
         let not_in_range = || PortError::NotInRange(self.range.to_string());
         let offset = self.range.offset(port).ok_or_else(not_in_range)?;
@@ -106,7 +105,7 @@ impl PortSet {
         }
     }
 
-    /// Takes any port, of the upper ones if it can be.
+    /// Allocates any port, preferably above the reserved ones.
     pub fn take_any(&mut self) -> Result<i64, PortError> {
         let reserved = self.range.reserved();
         let free = free_from(&self.taken, reserved..self.taken.len())
@@ -123,14 +122,14 @@ impl PortSet {
         }
     }
 
-    /// The ports that are taken, in order.
+    /// Allocated ports, in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         let taken = (i64::from(self.range.base)..).zip(&self.taken).filter(|(_, taken)| **taken);
         taken.map(|(port, _)| port)
     }
 }
 
-/// The next free place after one picked at random.
+/// Next free offset after a random one.
 fn free_from(taken: &[bool], within: std::ops::Range<usize>) -> Option<usize> {
     let len = within.len();
     if len == 0 {

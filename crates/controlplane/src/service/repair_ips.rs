@@ -1,4 +1,5 @@
-//! Looks whether every cluster IP has its IPAddress, and every IPAddress its Service.
+//! Repair controller of cluster IPs: every cluster IP has its IPAddress, and every IPAddress its Service (upstream:
+//! RepairIPAddress).
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -21,16 +22,16 @@ use super::ip_allocator::{
 use super::spec::Spec;
 
 const PATH: &str = "/apis/networking.k8s.io/v1/ipaddresses";
-/// How often everything is looked at when nothing is heard.
+/// Interval of full resyncs.
 const RESYNC: Duration = Duration::from_secs(180);
-/// How long the Service of an address may be on its way: as long as a request may take.
+/// Seconds for which an IPAddress may lack its Service: as long as a request may take.
 const GRACE_PERIOD: i64 = 60;
-/// How long a Service that is there may take to give back what it did not need.
+/// Seconds for which an existing Service may take to release an address that it did not use.
 const REVERT_PERIOD: i64 = 5;
-/// How soon a first look that failed is repeated.
+/// Delay after a failed first run.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The repair of cluster IPs.
+/// Repair controller of cluster IPs.
 #[derive(Clone)]
 pub struct RepairIps {
     client: Client,
@@ -48,7 +49,7 @@ impl std::fmt::Debug for RepairIps {
 }
 
 impl RepairIps {
-    /// A controller of these services' addresses.
+    /// Makes a controller for these Services.
     pub fn new(services: &Services, client: Client) -> Self {
         RepairIps {
             client,
@@ -60,7 +61,7 @@ impl RepairIps {
         }
     }
 
-    /// Looks at everything once. Must not be called before the default ServiceCIDR is there.
+    /// Checks everything once, with retries. Must not be called before the default ServiceCIDR exists.
     pub async fn first(&self) {
         while let Err(error) = self.look().await {
             tracing::error!(error, "cluster IPs cannot be repaired");
@@ -70,7 +71,7 @@ impl RepairIps {
 
     async fn look(&self) -> Result<(), String> {
         let text = |error: kevel_store::cache::CacheError| error.to_string();
-        // What was made a moment ago is seen.
+        // The default ServiceCIDR was created just now: read it consistently.
         self.cidrs.cache.snapshot(At::Consistent).await.map_err(text)?;
         let services = self.services.cache.snapshot(At::Consistent).await.map_err(text)?;
         for service in services.range("", None) {
@@ -83,7 +84,7 @@ impl RepairIps {
         Ok(())
     }
 
-    /// Looks at what is heard of, and at everything now and then, for ever.
+    /// Checks objects on their events, and everything at every [`RESYNC`]; never returns.
     pub fn keep(self) -> impl Future<Output = ()> + Send + 'static {
         let [services, addresses] = self.queues.clone();
         let informers = {
@@ -131,7 +132,7 @@ impl RepairIps {
         }
     }
 
-    /// Every cluster IP of a Service has an IPAddress that names the Service.
+    /// Checks that every cluster IP of a Service has an IPAddress that refers to the Service.
     async fn sync_service(&self, key: &str) -> Result<(), String> {
         let Some(service) = find(&self.services, key)? else { return Ok(()) };
         for ip in cluster_ips(key, &service) {
@@ -151,9 +152,9 @@ impl RepairIps {
         Ok(())
     }
 
-    /// Puts the IPAddress of a Service right. What caches tell was true at one time of the one and at another of the other;
-    /// the address may have gone from one Service to the next in between. So what is stored counts, the address first: a
-    /// Service that has it afterwards is not the one before.
+    /// Repairs the IPAddress of a Service. The caches of Services and IPAddresses may be of different times, and the
+    /// address may have moved to another Service in between. So the stored objects count, the IPAddress read first:
+    /// then a Service read later that has the address is its present owner.
     async fn repair(&self, ip: IpAddr, key: &str) -> Result<(), String> {
         let address = fetch(&self.addresses, &ip.to_string()).await?;
         let Some(service) = fetch(&self.services, key).await? else { return Ok(()) };
@@ -173,7 +174,7 @@ impl RepairIps {
         self.create(ip, namespace, name).await
     }
 
-    /// Whether the Service that an IPAddress names is another one, and is there.
+    /// True if the IPAddress refers to another existing Service.
     async fn has_other_owner(
         &self,
         address: &Value,
@@ -195,7 +196,7 @@ impl RepairIps {
         Ok(true)
     }
 
-    /// An IPAddress that the allocator made belongs to a Service that has it.
+    /// Checks that an IPAddress made by the allocator belongs to a Service that has the address.
     async fn sync_address(&self, key: &str) -> Result<(), String> {
         let Some(address) = find(&self.addresses, key)? else { return Ok(()) };
         let Ok(ip) = key.parse::<IpAddr>() else { return Ok(()) };
@@ -209,7 +210,7 @@ impl RepairIps {
         let now = Time::now(self.client.clock());
         let mut found = use_of(&address, key, find(&self.services, &parent)?.as_ref(), now);
         if found == Use::None {
-            // The Service may have come since.
+            // The Service may have been created since the cache was read.
             found = use_of(&address, key, fetch(&self.services, &parent).await?.as_ref(), now);
         }
         match found {
@@ -230,7 +231,8 @@ impl RepairIps {
         created.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Deletes an IPAddress in the state that was judged: the next one of the same name is somebody else's.
+    /// Deletes an IPAddress at the resourceVersion that was judged: a later one of the same name belongs to another
+    /// Service.
     async fn delete(&self, ip: IpAddr, address: &Value) -> Result<(), String> {
         match self.client.delete_seen(&format!("{PATH}/{ip}"), address).await {
             Err(error) if error.reason() != reason::NOT_FOUND => Err(error.to_string()),
@@ -239,14 +241,14 @@ impl RepairIps {
     }
 }
 
-/// Whether an IPAddress is used.
+/// Use of an IPAddress.
 #[derive(Debug, PartialEq, Eq)]
 enum Use {
-    /// Its Service has it.
+    /// The Service has the address.
     Service,
-    /// Its Service may be on its way: it is looked at again after a time.
+    /// The Service may still be created: check again after this time.
     Perhaps(Duration),
-    /// By nobody.
+    /// No Service uses the address.
     None,
 }
 
@@ -271,7 +273,7 @@ fn use_of(address: &Value, ip: &str, service: Option<&Value>, now: Time) -> Use 
     }
 }
 
-/// The addresses that a Service has of the allocator.
+/// Allocated cluster IPs of a Service.
 fn cluster_ips(key: &str, service: &Value) -> Vec<IpAddr> {
     let spec = Spec::read(service);
     if !spec.needs_cluster_ip() || spec.is_headless() {
@@ -287,7 +289,7 @@ fn cluster_ips(key: &str, service: &Value) -> Vec<IpAddr> {
     spec.cluster_ips.iter().filter_map(ip).collect()
 }
 
-/// Whether an IPAddress is as the allocator makes it for a Service.
+/// True if an IPAddress has the parent and labels that the allocator sets.
 fn is_right(address: &Value, ip: IpAddr, service: &str) -> bool {
     let label = |label: &str| address.str_at(&["metadata", "labels", label]);
     parent_key(address).is_some_and(|parent| parent == service)
@@ -295,17 +297,17 @@ fn is_right(address: &Value, ip: IpAddr, service: &str) -> bool {
         && label(MANAGED_BY_LABEL) == MANAGED_BY
 }
 
-/// An object as the cache has it.
+/// Object from the cache.
 fn find(storage: &Storage, key: &str) -> Result<Option<Value>, String> {
     storage.cache.latest().get(key).map(|object| storage.tree(object)).transpose()
 }
 
-/// An object as it is stored.
+/// Object from the store.
 async fn fetch(storage: &Storage, key: &str) -> Result<Option<Value>, String> {
     storage.fetch(key).await.map_err(|error| error.to_string())
 }
 
-/// When an object was made.
+/// Creation time in seconds.
 fn seconds(object: &Value) -> i64 {
     let time: Option<Time> = object.str_at(&["metadata", "creationTimestamp"]).parse().ok();
     time.map_or(0, |time| time.seconds)

@@ -1,4 +1,5 @@
-//! Looks whether the node ports that are taken are those that services have.
+//! Repair controller of node ports: the allocated ports are those of the Services (upstream: portallocator
+//! controller.Repair).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,20 +13,20 @@ use super::port_allocator::PortAllocator;
 use super::port_set::{PortError, PortSet};
 use super::spec::Spec;
 
-/// How often it is looked.
+/// Interval between runs.
 const INTERVAL: Duration = Duration::from_secs(180);
-/// How often a port must be found without a Service before it is free: one may be on its way.
+/// Number of runs that must find a port without a Service before it is released: its Service may still be created.
 const LOOKS_BEFORE_FREE: u32 = 3;
-/// How often others may come first.
+/// Attempts to write when other servers write at the same time.
 const ATTEMPTS: u32 = 5;
-/// How soon a look that failed is repeated.
+/// Delay after a failed first run.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The repair of node ports.
+/// Repair controller of node ports.
 pub struct RepairPorts {
     services: Arc<Storage>,
     ports: Arc<PortAllocator>,
-    /// How many looks a port without a Service has left.
+    /// Remaining runs of ports without a Service.
     leaks: HashMap<i64, u32>,
 }
 
@@ -36,7 +37,7 @@ impl std::fmt::Debug for RepairPorts {
 }
 
 impl RepairPorts {
-    /// A controller of these services' ports.
+    /// Makes a controller for these Services.
     pub fn new(services: &Services) -> Self {
         RepairPorts {
             services: services.services.clone(),
@@ -45,7 +46,7 @@ impl RepairPorts {
         }
     }
 
-    /// Looks until it was done once. No port can be had before.
+    /// Runs until one run succeeds. No port can be allocated before.
     pub async fn first(&mut self) {
         while let Err(error) = self.look().await {
             tracing::error!(error, "node ports cannot be repaired");
@@ -53,7 +54,7 @@ impl RepairPorts {
         }
     }
 
-    /// Looks for ever.
+    /// Runs at every [`INTERVAL`]; never returns.
     pub async fn keep(mut self) {
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -63,7 +64,7 @@ impl RepairPorts {
         }
     }
 
-    /// Looks once.
+    /// Runs once.
     pub async fn look(&mut self) -> Result<(), String> {
         for _ in 0..ATTEMPTS {
             let stored = self.ports.read().await?;
@@ -118,7 +119,7 @@ impl RepairPorts {
                     leaks.remove(&port);
                     tracing::warn!(port, "node port appears to have leaked: cleaning up");
                 }
-                // One that is out of a new range is free without ado.
+                // A port outside a changed range is dropped.
                 _ => drop(rebuilt.take(port)),
             }
         }
@@ -137,7 +138,7 @@ mod tests {
     use crate::service::PortRange;
     use kevel_server::backends::{Backend, Backends};
 
-    /// The services of an empty cluster. It lasts as long as its caches.
+    /// Services of an empty cluster. The backends must outlive them.
     fn services() -> (Services, Backends) {
         let engine: Arc<dyn kevel_store::Engine> =
             Arc::new(Embedded::memory(Options::default()).unwrap());
@@ -159,7 +160,7 @@ mod tests {
     async fn a_port_without_a_service_is_free_after_some_looks() {
         let (services, _caches) = services();
         let mut repair = RepairPorts::new(&services);
-        // Nothing can be had before the first look.
+        // No port can be allocated before the first run.
         assert!(services.ports.change(|ports| ports.take(30000)).await.is_err());
         repair.look().await.unwrap();
         services.ports.change(|ports| ports.take(30000)).await.unwrap();

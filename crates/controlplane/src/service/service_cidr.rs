@@ -1,4 +1,4 @@
-//! ServiceCIDRs: the networks that services have their addresses of.
+//! Kind ServiceCIDR: networks from which cluster IPs are allocated.
 
 use kevel_api::ip::{Cidr, is_valid_cidr};
 use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The networks of services.
+/// `servicecidrs`
 pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
     reset_by_status: RESET_ALL_BUT_STATUS,
@@ -21,7 +21,7 @@ fn validate_create(network: Field) {
     check_cidrs(&network.at("spec"));
 }
 
-/// A network of the other family may come to the one that is there; nothing else changes.
+/// Checks an update: a CIDR of the other family may be added, nothing else changes.
 fn validate_update(network: Field, old: Field) {
     let spec = network.at("spec");
     let cidrs = spec.at("cidrs");
@@ -49,7 +49,7 @@ fn check_cidrs(spec: &Field) {
         return cidrs.required("at least one CIDR required");
     }
     if cidrs.len() > 2 {
-        // The reference shows all of the spec.
+        // The reference shows the whole spec as the bad value.
         return cidrs.invalid_as(spec.bad_value(), "may only hold up to 2 values");
     }
     for cidr in cidrs.items() {

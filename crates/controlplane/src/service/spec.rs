@@ -1,13 +1,13 @@
-//! The part of a Service that addresses and ports are given to, apart from its tree.
+//! Typed fields of a Service's spec that the allocators read and write.
 
 use std::collections::HashSet;
 
 use kevel_api::value::{Map, Value};
 
-/// The cluster IP of a Service that wants none.
+/// Cluster IP of a headless Service.
 pub const NONE: &str = "None";
 
-/// The linked fields of a Service's spec.
+/// Linked fields of a Service's spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     pub ty: String,
@@ -15,7 +15,7 @@ pub struct Spec {
     pub cluster_ips: Vec<String>,
     pub families: Vec<String>,
     pub policy: Option<String>,
-    /// Whether it selects pods.
+    /// True if the Service has a selector.
     pub selects: bool,
     pub ports: Vec<Port>,
     pub health_check_node_port: i64,
@@ -29,12 +29,12 @@ pub struct Port {
     pub name: String,
     pub protocol: String,
     pub port: i64,
-    /// 0 when it has none.
+    /// 0 if not allocated.
     pub node_port: i64,
 }
 
 impl Spec {
-    /// What a Service says.
+    /// Reads the spec of a Service.
     pub fn read(service: &Value) -> Self {
         let text = |field: &str| service.str_at(&["spec", field]).to_owned();
         let int = |field: &str| service.at(&["spec", field]).and_then(Value::as_int).unwrap_or(0);
@@ -59,7 +59,7 @@ impl Spec {
         }
     }
 
-    /// Writes what may have been given to the Service.
+    /// Writes the fields that allocation may have set.
     pub fn write(&self, service: &mut Value) {
         let Some(service) = service.as_map_mut() else { return };
         let spec = service.entry_or_insert_with("spec", || Map::new().into());
@@ -92,17 +92,17 @@ impl Spec {
         !self.is_external_name()
     }
 
-    /// Whether it has no cluster IP and wants none.
+    /// True for headless Services.
     pub fn is_headless(&self) -> bool {
         self.cluster_ips.first().is_some_and(|ip| ip == NONE)
     }
 
-    /// Whether it is of a type whose ports are open on nodes.
+    /// True for types with node ports.
     pub fn may_have_node_ports(&self) -> bool {
         matches!(self.ty.as_str(), "NodePort" | "LoadBalancer")
     }
 
-    /// Whether ports that do not say which node port they have are given one.
+    /// True if ports without a node port are allocated one.
     pub fn wants_node_ports(&self) -> bool {
         match self.ty.as_str() {
             "NodePort" => true,
@@ -111,7 +111,7 @@ impl Spec {
         }
     }
 
-    /// Whether load balancers ask its nodes for their health.
+    /// True if the Service has a health check node port.
     pub fn needs_health_check(&self) -> bool {
         self.is_load_balancer() && self.external_traffic_policy == "Local"
     }
@@ -120,13 +120,13 @@ impl Spec {
         self.policy.as_deref() == Some("SingleStack")
     }
 
-    /// The node ports of its ports, in order.
+    /// Node ports of the Service's ports, in order.
     pub fn node_ports(&self) -> impl Iterator<Item = i64> + Clone + '_ {
         self.ports.iter().map(|port| port.node_port).filter(|port| *port != 0)
     }
 
-    /// All ports that it has on nodes. A number that several protocols share is one port; one that
-    /// stands there twice for a protocol, by mistake, is not.
+    /// All node ports of the Service, with the health check port. A number shared by several protocols counts once; a
+    /// number repeated for the same protocol, by mistake, is listed again.
     pub fn taken_ports(&self) -> Vec<i64> {
         let mut seen: HashSet<(i64, &str)> = HashSet::new();
         let mut numbers: HashSet<i64> = HashSet::new();

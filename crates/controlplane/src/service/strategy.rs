@@ -1,4 +1,4 @@
-//! Services: what they lose when their type changes, and what their makers should know.
+//! Kind Service: strategy and warnings.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::load_balancer_warnings;
 
-/// Services.
+/// `services`
 pub static KIND: Kind = Kind {
     validate_name: name::name_is_dns_label,
     selectable_fields: &[Selectable::field("spec.clusterIP"), Selectable::field("spec.type")],
@@ -38,7 +38,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "services")
 };
 
-/// A Service that is elsewhere has no traffic inside. A wrong policy is left for the checks to see.
+/// Drops `internalTrafficPolicy` of an ExternalName Service. An invalid policy is left for validation to report.
 fn drop_internal_traffic_policy(object: &mut Value) {
     let external = object.str_at(&["spec", "type"]) == "ExternalName";
     let policy = object.str_at(&["spec", "internalTrafficPolicy"]);
@@ -50,8 +50,7 @@ fn drop_internal_traffic_policy(object: &mut Value) {
     }
 }
 
-/// Drops what a Service had because of its old type, unless the client means to change it: then the
-/// checks say that it is out of place.
+/// Drops fields of the old type on a change of type, unless the client changes them: then validation reports them.
 fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let (spec, before) = (Spec::read(object), Spec::read(old));
     let text = |object: &Value, field: &str| object.str_at(&["spec", field]).to_owned();
@@ -90,7 +89,7 @@ fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     }
     let status = object.at_mut(&["status"]).and_then(Value::as_map_mut);
     if let Some(status) = status.filter(|_| !spec.is_load_balancer()) {
-        // What is not there yet is an empty struct, which is always shown.
+        // The reference always shows the empty struct.
         status.insert("loadBalancer", Map::new().into());
     }
     drop_internal_traffic_policy(object);

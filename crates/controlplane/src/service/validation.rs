@@ -1,4 +1,4 @@
-//! What is wrong with a Service, and with a change of one.
+//! Validation of Services.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ran
 const ONLY_LOAD_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";
 pub const FIXED: &str = "may not change once set";
 
-/// How long a client may stick to an endpoint, in seconds.
+/// Maximum `timeoutSeconds` of session affinity.
 const MAX_AFFINITY: i64 = 86_400;
 
 pub fn validate_create(service: Field) {
@@ -127,7 +127,7 @@ fn check(service: &Field, old: &Field) {
     traffic(&spec);
 }
 
-/// What a type allows.
+/// Checks rules that depend on the type.
 fn by_type(spec: &Field) {
     let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
     let policy = spec.at("ipFamilyPolicy");
@@ -225,7 +225,7 @@ fn duplicate_ports(spec: &Field) {
     for port in ports.items() {
         let (protocol, number) = (port.at("protocol").str(), port.at("port").int());
         if !seen.insert((protocol, number)) {
-            // The reference shows what it compares, and nothing else.
+            // The reference shows only the compared fields as the bad value.
             let key = [("protocol", protocol.into()), ("port", number.into())];
             let key = Value::Map(key.into_iter().collect());
             port.duplicate_as(port.with(Some(&key)).bad_value());
@@ -233,11 +233,11 @@ fn duplicate_ports(spec: &Field) {
     }
 }
 
-/// The field, or the annotation that was there before it.
+/// Checks `loadBalancerSourceRanges`, or the annotation that preceded it.
 fn source_ranges(service: &Field, old: &Field) {
     let (spec, before) = (service.at("spec"), old.at("spec"));
     let balanced = spec.at("type").str() == "LoadBalancer";
-    // The reference writes the field with a capital letter here.
+    // The reference capitalizes the field's name here.
     let ranges = spec.at("loadBalancerSourceRanges");
     let path = spec.path();
     let ranges = ranges.named(path.child("LoadBalancerSourceRanges"));
