@@ -1,4 +1,4 @@
-//! Custom resource definitions: what the API extensions server does not say itself.
+//! Kind CustomResourceDefinition: the facts that the extensions crate does not declare.
 
 use kevel_store::keys::Origin;
 

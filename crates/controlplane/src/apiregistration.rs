@@ -1,4 +1,4 @@
-//! API services: what the aggregator does not say itself.
+//! Kind APIService: the facts that the aggregator crate does not declare.
 
 use kevel_store::keys::Origin;
 

@@ -1,8 +1,7 @@
-//! Expressions of webhooks and policies, compiled when they are written.
+//! Validation of CEL expressions in webhooks and policies: they are compiled when written.
 //!
-//! The reference knows newer functions in expressions that were stored before than in new ones, so
-//! that a server can be replaced by the one of a version ago. All functions of this version were there
-//! then: both are the same here.
+//! The reference allows newer functions in stored expressions than in new ones, so that a cluster can go back one
+//! version. All functions of this version existed in the one before, so that both environments are the same here.
 
 use std::collections::HashSet;
 
@@ -12,10 +11,10 @@ use kevel_api::name;
 
 use crate::validation::Field;
 
-/// How many conditions a webhook or policy may have.
+/// Limit on the match conditions of a webhook or policy.
 const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// The conditions under which a webhook or policy is asked. They know no `variables`.
+/// Checks `matchConditions` of a webhook or policy, which cannot use `variables`.
 pub(super) fn match_conditions(conditions: Field, has_params: bool) {
     if conditions.len() > MAX_MATCH_CONDITIONS {
         conditions.too_many(conditions.len(), MAX_MATCH_CONDITIONS);
@@ -35,12 +34,12 @@ pub(super) fn match_conditions(conditions: Field, has_params: bool) {
     }
 }
 
-/// Everything that is in scope of most expressions.
+/// Declarations that most expressions can use.
 pub(super) fn in_scope(has_params: bool) -> OptionalVariableDeclarations {
     OptionalVariableDeclarations { has_params, has_authorizer: true, has_patch_types: false }
 }
 
-/// An expression, which errors show as `text`.
+/// Compiles an expression; errors show it as `text`.
 pub(super) fn compile(
     field: Field,
     text: &str,
@@ -53,7 +52,7 @@ pub(super) fn compile(
     }
 }
 
-/// Says what is wrong with an expression, which is shown as `text`.
+/// Reports the error of an expression; errors show it as `text`.
 pub(super) fn report(field: Field, text: &str, error: Error) {
     match error.kind {
         ErrorKind::Internal => field.add(|| FieldError::internal(&field.path(), error)),

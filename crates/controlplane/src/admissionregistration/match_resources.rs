@@ -1,4 +1,4 @@
-//! Which writes a webhook, policy or binding is about.
+//! Validation of match rules of webhooks, policies and bindings.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::validation::Field;
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 
-/// `matchConstraints` of policies, `matchResources` of bindings.
+/// Checks `matchConstraints` of policies and `matchResources` of bindings.
 pub(super) fn match_resources(resources: Field) {
     if resources.is_absent() {
         return;
@@ -39,7 +39,7 @@ pub(super) fn match_resources(resources: Field) {
     }
 }
 
-/// A rule: operations on resources.
+/// Checks a RuleWithOperations.
 pub(super) fn rule_with_operations(rule: Field) {
     let operations = rule.at("operations");
     operations.must("");
@@ -60,14 +60,14 @@ pub(super) fn rule_with_operations(rule: Field) {
     }
 }
 
-/// What stands for everything stands alone.
+/// Checks that `*` is the only item of a list.
 fn alone(list: Field, why: &'static str) {
     if list.len() > 1 && list.strings().any(|item| item == "*") {
         list.invalid(why);
     }
 }
 
-/// `pods`, `pods/status`, `pods/*`, `*/status`, `*`, `*/*`
+/// Checks resources: `pods`, `pods/status`, `pods/*`, `*/status`, `*`, `*/*`.
 fn resources(resources: Field) {
     resources.must("");
     let (mut all_parts_of, mut part_of_all) = (HashSet::new(), HashSet::new());
@@ -80,7 +80,7 @@ fn resources(resources: Field) {
         }
         all |= said == "*";
         let Some((of, part)) = said.split_once('/') else {
-            // The reference goes by the last one.
+            // The reference keeps only the state of the last item.
             whole = said != "*";
             continue;
         };

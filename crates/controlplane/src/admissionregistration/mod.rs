@@ -1,4 +1,4 @@
-//! Who else decides about writes: webhooks and policies, with their bindings.
+//! admissionregistration.k8s.io: webhook configurations, admission policies and their bindings.
 
 mod expression;
 mod match_resources;
@@ -19,14 +19,14 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// How the names of those end that are in files, not in the API.
+/// Suffix of the names of static webhooks and policies, which are in files and not in the API.
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
 const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 
-/// What all kinds of the group have in common.
+/// Declaration that all kinds of the group share.
 const fn kind(plural: &'static str, rules: Rules) -> Kind {
     Kind {
         counts_generation: true,

@@ -1,4 +1,4 @@
-//! Policies that change what is written.
+//! Kind MutatingAdmissionPolicy: validation.
 
 use kevel_admission::cel::{Compiler, OptionalVariableDeclarations, Returns};
 use kevel_api::field_error::BadValue;
@@ -24,10 +24,10 @@ const RULES: Rules = Rules {
     ..Rules::NONE
 };
 
-/// Of what is gone, nothing can be changed.
+/// Operations that can be mutated: all but DELETE.
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
 
-/// A type of patches: its field, and what its expression comes to.
+/// A patch type: name, field, and type that its expression must return.
 type PatchType = (&'static str, &'static str, Returns);
 
 const PATCH_TYPES: [PatchType; 2] = [
@@ -50,7 +50,7 @@ fn check(spec: Field, conditions_changed: bool) {
     spec.at("reinvocationPolicy").must_one_of("", REINVOCATION_POLICIES);
 }
 
-/// The operations that a mutating policy, or a binding of one, is about.
+/// Checks the operations in the rules of a mutating policy or of its binding.
 pub(super) fn operations(resources: Field) {
     for rule in resources.at("resourceRules").items() {
         for operation in rule.at("operations").strings() {

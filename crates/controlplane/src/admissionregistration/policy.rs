@@ -1,4 +1,4 @@
-//! What validating and mutating policies have in common.
+//! Validation that validating and mutating admission policies share.
 
 use kevel_admission::cel::Compiler;
 use kevel_api::name;
@@ -8,7 +8,7 @@ use super::expression::{in_scope, report};
 use super::match_resources::match_resources;
 use crate::validation::Field;
 
-/// Words that cannot be the name of a variable.
+/// Reserved words, which cannot be names of variables.
 const RESERVED: &[&str] = &[
     "true",
     "false",
@@ -33,7 +33,7 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// When a policy applies, and what follows if it cannot be evaluated.
+/// Checks `failurePolicy`, `paramKind` and the match constraints of a policy.
 pub(super) fn policy(spec: Field) {
     let failure = spec.at("failurePolicy");
     match failure.is_set() {
@@ -51,13 +51,13 @@ pub(super) fn policy(spec: Field) {
     }
 }
 
-/// Whether match conditions that were good before may be wrong now.
+/// True if match conditions or `paramKind` changed, so that the conditions must be compiled again.
 pub(super) fn match_conditions_changed(new: Field, old: Field) -> bool {
     let (new, old) = (new.at("spec"), old.at("spec"));
     ["paramKind", "matchConditions"].iter().any(|field| !new.at(field).same(&old.at(field)))
 }
 
-/// The kind of the objects that a policy has as parameters.
+/// Checks `paramKind`.
 fn param_kind(kind: Field) {
     if kind.is_absent() {
         return;
@@ -97,7 +97,7 @@ fn api_version(field: Field) {
     }
 }
 
-/// The variables of a policy, which the compiler knows from here on.
+/// Checks the variables of a policy, and declares them to the compiler.
 pub(super) fn variables(variables: Field, has_params: bool, compiler: &mut Compiler) {
     for variable in variables.items() {
         let (name, expression) = (variable.at("name"), variable.at("expression"));

@@ -1,4 +1,4 @@
-//! Where policies apply, and with which parameters.
+//! Kinds ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding: validation.
 
 use std::collections::HashSet;
 
@@ -55,7 +55,7 @@ fn check(spec: Field) {
     match_resources(spec.at("matchResources"));
 }
 
-/// Which objects are the parameters.
+/// Checks `paramRef`.
 fn param_ref(reference: Field) {
     const EXCLUSIVE: &str = "name and selector are mutually exclusive";
     if reference.is_absent() {
@@ -81,7 +81,7 @@ fn param_ref(reference: Field) {
     reference.at("parameterNotFoundAction").must_one_of("", NOT_FOUND_ACTIONS);
 }
 
-/// What follows when a validation fails.
+/// Checks `validationActions`.
 fn actions(actions: Field) {
     let mut seen = HashSet::new();
     for action in actions.items() {

@@ -1,4 +1,4 @@
-//! Policies that refuse.
+//! Kind ValidatingAdmissionPolicy: validation.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,8 @@ const RULES: Rules = Rules {
 };
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
-/// Half of what an annotation may have: expressions often make more than they are.
+/// Maximum length of a `valueExpression`: half of an audit annotation's, because the value is often longer than the
+/// expression.
 const MAX_VALUE_EXPRESSION: usize = 5 << 10;
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const NOTHING_CHECKED: &str = "validations or auditAnnotations must contain at least one item";

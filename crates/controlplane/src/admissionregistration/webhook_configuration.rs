@@ -1,4 +1,4 @@
-//! Webhooks that are asked about writes.
+//! Kinds MutatingWebhookConfiguration and ValidatingWebhookConfiguration: validation.
 
 use std::collections::HashSet;
 
@@ -36,15 +36,15 @@ const RULES: Rules = Rules {
     ..Rules::NONE
 };
 
-/// The versions of `AdmissionReview` that are spoken.
+/// Supported versions of `AdmissionReview`.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const NO_SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun", "Some", "Unknown"];
-/// How many seconds a webhook may take.
+/// Range of `timeoutSeconds`.
 const TIMEOUT: std::ops::RangeInclusive<i64> = 1..=30;
 
-/// Here, unlike elsewhere, a list that is empty is another one than none. Of certificates that are said to
-/// be none, nothing is kept: what is stored does not tell.
+/// Raises the generation if webhooks change. Unlike in other kinds, an empty list differs from an absent one; an
+/// empty `caBundle` does not, because it is not stored.
 fn count_generation(new: &mut Value, old: &Value) {
     let mut before = old.at(&["webhooks"]).cloned();
     without_empty_bundles(new.at_mut(&["webhooks"]));
@@ -62,7 +62,7 @@ fn without_empty_bundles(webhooks: Option<&mut Value>) {
     }
 }
 
-/// What is asked of a configuration, which may be as wrong as the one before it.
+/// Rules to enforce: not those that the stored configuration violates already.
 struct Options {
     match_conditions: bool,
     no_side_effects: bool,
@@ -145,7 +145,7 @@ fn webhook(hook: Field, options: &Options) {
     for selector in ["namespaceSelector", "objectSelector"] {
         hook.at(selector).label_selector(!options.good_selectors);
     }
-    // Webhooks that change nothing do not have it.
+    // Only mutating webhooks have the field.
     let reinvocation = hook.at("reinvocationPolicy");
     if reinvocation.is_set() {
         reinvocation.one_of(REINVOCATION_POLICIES);
@@ -156,7 +156,7 @@ fn webhook(hook: Field, options: &Options) {
     }
 }
 
-/// Where the webhook is. What `caBundle` is shows when it is called.
+/// Checks `clientConfig`. `caBundle` is checked only when the webhook is called.
 fn client_config(config: Field) {
     let (url, service) = (config.at("url"), config.at("service"));
     match (url.is_set(), service.get().filter(|_| service.is_set())) {
@@ -189,7 +189,7 @@ mod tests {
     use crate::capabilities::Capabilities;
     use crate::rules::cases::value;
 
-    /// A configuration with webhooks that are like this, each with other fields.
+    /// Configuration with one webhook for each item, which adds these fields to a valid one.
     fn configuration(hooks: &[&str]) -> Value {
         let hooks = hooks.iter().map(|fields| {
             let mut hook = value(
@@ -206,8 +206,8 @@ mod tests {
         object
     }
 
-    /// What no server of today would have taken may stay: the reference is read here, for it refuses to
-    /// make such configurations.
+    /// Stored configurations that are invalid by today's rules may be updated. The expectations are from the
+    /// reference's source, because the reference refuses to create such configurations.
     #[test]
     fn what_was_stored_before_may_stay() {
         let bad =
@@ -234,7 +234,7 @@ mod tests {
             (&["{}"], &["{}", "{}"], r#"webhooks[1].name: Duplicate value: "a.b.c""#),
             (&[bad], &[odd], ""),
             (&[odd], &[bad], r#"webhooks[0].namespaceSelector.matchExpressions[0].operator: Invalid value: "Foo": not a valid selector operator"#),
-            // Conditions that stay as they were are not looked at.
+            // Unchanged match conditions are not checked.
             (&[condition], &[condition], ""),
             (
                 &[condition],

@@ -1,4 +1,4 @@
-//! What daemon sets and stateful sets remember of their past.
+//! Kind ControllerRevision: the stored history of DaemonSets and StatefulSets.
 
 use kevel_api::value::Value;
 
@@ -7,7 +7,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Controller revisions.
+/// `controllerrevisions`
 pub static KIND: Kind = Kind {
     columns: columns::apps::CONTROLLER_REVISION,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },

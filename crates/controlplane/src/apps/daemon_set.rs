@@ -1,4 +1,4 @@
-//! Daemon sets.
+//! Kind DaemonSet: strategy and validation.
 
 use kevel_api::value::{Map, Value, equivalent};
 
@@ -10,7 +10,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Daemon sets.
+/// `daemonsets`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     converted_annotations: &[TEMPLATE_GENERATION],
@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("apps", "daemonsets")
 };
 
-/// How often the template has changed, which was a field once.
+/// Annotation with the number of template changes, which was a field once.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn prepare_for_create(set: &mut Value, capabilities: &Capabilities) {

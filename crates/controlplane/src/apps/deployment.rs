@@ -1,4 +1,4 @@
-//! Deployments.
+//! Kind Deployment: strategy and validation.
 
 use kevel_api::value::{Value, equivalent};
 use kevel_server::metadata::count_generation;
@@ -14,7 +14,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Deployments.
+/// `deployments`
 pub static KIND: Kind = Kind {
     kept_by_status: &["labels"],
     reset_by_status: &[&["spec"], &["metadata", "labels"]],
@@ -35,7 +35,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("apps", "deployments")
 };
 
-/// Annotations count as wanted, too: they go to the replica sets.
+/// Changed annotations raise the generation too, because they are copied to the ReplicaSets.
 fn prepare_for_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {
     template::prepare_at(deployment, Some(old), template::IN_SPEC, capabilities);
     let path = ["metadata", "annotations"];

@@ -1,4 +1,4 @@
-//! Controllers that keep pods running.
+//! `apps`: DaemonSet, Deployment, ReplicaSet, StatefulSet and ControllerRevision; and ReplicationController.
 
 pub mod controller_revision;
 pub mod daemon_set;
@@ -13,7 +13,7 @@ use kevel_api::value::Value;
 use crate::pod::template;
 use crate::validation::{Field, IMMUTABLE};
 
-/// A selector of a controller, and the template that it must select.
+/// Checks a selector and that it selects the template's labels.
 fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
     selector(spec.at("selector"), kind);
     let selector = spec.at("selector");
@@ -24,7 +24,7 @@ fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
     replicated(spec.at("template"), old, "ReplicaSet");
 }
 
-/// A selector that selects something.
+/// Checks a required selector that must not be empty.
 fn selector(selector: Field, kind: &'static str) {
     if selector.is_absent() {
         return selector.required("");
@@ -40,7 +40,7 @@ fn is_empty(selector: Field) -> bool {
     selector.at("matchLabels").len() + selector.at("matchExpressions").len() == 0
 }
 
-/// A selector that cannot be read.
+/// True if a selector cannot be parsed.
 fn is_broken(selector: Field) -> bool {
     LabelSelector::from_value(selector.get()).is_err()
 }
@@ -54,7 +54,7 @@ fn matches_template(spec: Field) {
     }
 }
 
-/// A template whose pods run for good.
+/// Checks a template whose `restartPolicy` must be Always.
 fn replicated(field: Field, old: Option<Field>, kind: &'static str) {
     template::check(field, old);
     runs_for_good(field, kind);
@@ -76,7 +76,7 @@ fn immutable_selector(spec: Field, old: Field) {
     }
 }
 
-/// Amounts in a status: none below zero, and none above `replicas`.
+/// Checks counts in a status: not negative, and those in `bounded` at most `replicas`.
 fn replica_counts(status: Field, all: &[&str], bounded: &[&str], available: &'static str) {
     all.iter().for_each(|field| status.at(field).non_negative());
     let replicas = status.at("replicas").int();
@@ -97,7 +97,7 @@ fn not_decremented(count: Field, old: Field) {
     }
 }
 
-/// A number or a percentage as a number.
+/// Number of an IntOrString; a percentage without its sign.
 fn int_or_percent(field: Field) -> i64 {
     field.percent().unwrap_or_else(|| match field.get() {
         Some(Value::String(text)) => text.parse().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Replica sets.
+//! Kind ReplicaSet: strategy and validation.
 
 use kevel_server::scale::Selector;
 
@@ -9,7 +9,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Replica sets.
+/// `replicasets`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
@@ -41,7 +41,7 @@ fn validate_update(set: Field, old: Field) {
     immutable_selector(set.at("spec"), old.at("spec"));
 }
 
-/// The status of a replica set or a replication controller.
+/// Checks the status of a ReplicaSet or ReplicationController.
 pub fn status(status: Field) {
     replica_counts(
         status,

@@ -1,4 +1,4 @@
-//! Replication controllers, which came before replica sets.
+//! Kind ReplicationController: strategy and validation.
 
 use kevel_server::scale::Selector;
 use kevel_server::strategy::Dependents;
@@ -10,7 +10,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Replication controllers.
+/// `replicationcontrollers`
 pub static KIND: Kind = Kind {
     selectable_fields: &[Selectable::field("status.replicas")],
     storage_key: Some("controllers"),
@@ -28,7 +28,7 @@ pub static KIND: Kind = Kind {
         },
         validate_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
         validate_status_update: |controller, _| replica_set::status(controller.at("status")),
-        // The reference warns of the template of a new one alone.
+        // The reference warns about the template on creation only.
         warnings: |controller, old| match old {
             None => template::object_warnings(controller, old),
             Some(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Stateful sets.
+//! Kind StatefulSet: strategy and validation.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
@@ -17,7 +17,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Stateful sets.
+/// `statefulsets`
 pub static KIND: Kind = Kind {
     validate_name: name::name_is_dns_label,
     counts_generation: true,
@@ -35,7 +35,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("apps", "statefulsets")
 };
 
-/// What an update may change.
+/// Fields of the spec that an update may change.
 const CHANGEABLE: &[&str] = &[
     "replicas",
     "ordinals",
@@ -46,7 +46,8 @@ const CHANGEABLE: &[&str] = &[
     "minReadySeconds",
 ];
 
-/// How many pods may be away is not counted yet.
+/// Prepares a StatefulSet for storage: drops `maxUnavailable` unless the stored object has it (gate
+/// `MaxUnavailableStatefulSet`).
 fn prepare(set: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     template::prepare_at(set, old, template::IN_SPEC, capabilities);
     let path = ["spec", "updateStrategy", "rollingUpdate"];
@@ -57,7 +58,7 @@ fn prepare(set: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     }
 }
 
-/// What is checked of a set; what cannot change is not checked again.
+/// Checks to make; fields that cannot change are not checked again.
 #[derive(Clone, Copy)]
 struct Checks {
     service_name: bool,
@@ -127,8 +128,8 @@ fn rolling_update(rolling: Field) {
     }
 }
 
-/// The template is checked with the volumes that the claims will be, and without the names that
-/// the set gives its pods.
+/// Checks the template with the volumes of the claim templates added, and without the hostname and subdomain that the
+/// controller sets.
 fn check_template(spec: Field, old: Option<Field>, checks: Checks) {
     let Some(whole) = spec.at("template").get() else { return };
     let mut value = whole.clone();

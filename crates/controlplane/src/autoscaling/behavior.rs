@@ -1,13 +1,13 @@
-//! How fast autoscalers scale.
+//! Validation of a HorizontalPodAutoscaler's `behavior`.
 
 use crate::validation::{Field, NOT_POSITIVE};
 
-/// The longest time, in seconds, of which the best recommendation is taken.
+/// Maximum `stabilizationWindowSeconds`.
 const MAX_STABILIZATION_WINDOW: i64 = 3600;
-/// The longest time, in seconds, in which a policy limits the change.
+/// Maximum `periodSeconds` of a scaling policy.
 const MAX_PERIOD: i64 = 1800;
 
-/// What holds for both directions.
+/// Checks `scaleUp` and `scaleDown`.
 pub(super) fn check(behavior: Field) {
     for direction in ["scaleUp", "scaleDown"] {
         if behavior.at(direction).is_set() {

@@ -1,4 +1,4 @@
-//! What autoscalers measure, and what they aim at.
+//! Validation of a HorizontalPodAutoscaler's `metrics`.
 
 use kevel_api::name;
 
@@ -6,11 +6,10 @@ use super::{ApiVersion, api_version, object_reference};
 use crate::pod::resources;
 use crate::validation::Field;
 
-/// A source of metrics: what a metric calls its type, the field that describes it, and what is asked of
-/// that.
+/// A metric source: type, field, and check.
 type Source = (&'static str, &'static str, fn(Field, ApiVersion));
 
-/// The sources, in the order in which they are looked at.
+/// Metric sources, in the order in which they are checked.
 const SOURCES: [Source; 5] = [
     ("Object", "object", object),
     ("External", "external", |source, _| external(source)),
@@ -21,7 +20,7 @@ const SOURCES: [Source; 5] = [
 
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// Checks metrics, of which those of `old` were there before.
+/// Checks metrics; `old` is the spec that is replaced.
 pub(super) fn check(metrics: Field, old: Option<Field>) {
     let odd = old.is_some_and(|old| old.at("metrics").items().any(|metric| is_odd(metric)));
     let version = if odd { ApiVersion::Unchecked } else { ApiVersion::Any };
@@ -30,12 +29,12 @@ pub(super) fn check(metrics: Field, old: Option<Field>) {
     }
 }
 
-/// Whether there is something to measure while there are no pods.
+/// True if a metric can be read without pods, as a scale to zero needs.
 pub(super) fn works_without_pods(metrics: Field) -> bool {
     metrics.items().any(|metric| matches!(metric.at("type").str(), "Object" | "External"))
 }
 
-/// Whether a metric is about an object of no version.
+/// True if an Object metric names an object with an invalid `apiVersion`.
 fn is_odd(metric: Field) -> bool {
     let version = metric.down("object.describedObject.apiVersion");
     metric.at("type").str() == "Object" && version.fails(|it| api_version(it, ApiVersion::Any))
@@ -46,7 +45,7 @@ fn check_metric(metric: Field, version: ApiVersion) {
     ty.must("must specify a metric source type");
     ty.one_of(TYPES);
     let present = || SOURCES.iter().filter(|(_, field, _)| metric.at(field).is_set());
-    // Of more than one, the first is checked.
+    // Of several sources, the first is checked.
     if let Some((_, field, check)) = present().next() {
         check(metric.at(field), version);
     }
@@ -113,7 +112,7 @@ fn container_resource(source: Field) {
     utilization(source.at("target"));
 }
 
-/// So much of a resource, or so much of what is requested.
+/// Checks a target of a resource metric: a value or a utilization.
 fn utilization(target: Field) {
     check_target(target);
     match (has(target, "averageUtilization"), has(target, "averageValue")) {

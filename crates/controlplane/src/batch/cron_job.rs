@@ -1,4 +1,4 @@
-//! Jobs that are made again and again.
+//! Kind CronJob: strategy and validation.
 
 use kevel_api::field_error::BadValue;
 
@@ -9,7 +9,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Cron jobs.
+/// `cronjobs`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::batch::CRON_JOB,
@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
 
 const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];
 
-/// The names of jobs are 11 characters longer.
+/// Maximum length of a CronJob's name: the names of its Jobs are 11 characters longer.
 const MAX_NAME: usize = 52;
 
 fn validate_create(cron_job: Field) {

@@ -1,6 +1,6 @@
-//! Indexes of a job's pods in short: `1,3-5,7`.
+//! Index lists of indexed Jobs: `1,3-5,7`.
 
-/// How many indexes are listed; they are below `completions` and increase.
+/// Counts the listed indexes, which must increase and be below `completions`.
 pub fn count(text: &str, completions: i64) -> Result<i64, String> {
     let (mut last, mut total) = (None, 0);
     for part in text.split(',').filter(|_| !text.is_empty()) {
@@ -14,7 +14,7 @@ pub fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The first index that both lists have; parts that cannot be read are passed over.
+/// First index in both lists; parts that cannot be parsed are skipped.
 pub fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let read = |text: &str| -> Vec<(i64, i64)> {
         let parts = text.split(',').filter(|_| !text.is_empty());

@@ -1,11 +1,11 @@
-//! What the status of a job may say.
+//! Validation of a Job's status.
 
 use std::collections::HashSet;
 
 use super::indexes;
 use crate::validation::Field;
 
-/// Whether a condition holds.
+/// True if the condition's status is True.
 pub fn is_true(conditions: Field, ty: &str) -> bool {
     has(conditions, ty, "True")
 }
@@ -18,7 +18,7 @@ fn is_finished(conditions: Field) -> bool {
     is_true(conditions, "Complete") || is_true(conditions, "Failed")
 }
 
-/// A status is checked where it changes, so that what is there already does not hold it up.
+/// Checks the changes of a status: invalid values that are stored already do not block an update.
 pub fn check(job: Field, old: Field) {
     let (spec, status, was) = (job.at("spec"), job.at("status"), old.at("status"));
     amounts(status);
@@ -104,7 +104,7 @@ fn times(status: Field, was: Field, complete: bool, turned: bool) {
     if (turned || moved("completionTime")) && end.is_absent() && complete {
         end.required("completionTime is required for Complete jobs");
     }
-    // Times are written alike, so that their order is that of their texts.
+    // Timestamps have one format, so that they can be compared as strings.
     let both = start.is_set() && end.is_set();
     if (moved("startTime") || moved("completionTime")) && both && end.str() < start.str() {
         end.invalid("must be equal to or after `startTime`");
@@ -148,7 +148,7 @@ fn check_indexes(spec: Field, status: Field, was: Field) {
     }
 }
 
-/// What has been reached stays so.
+/// Checks that terminal conditions and counters are not taken back.
 fn check_change(job: Field, status: Field, was: Field) {
     let (conditions, before) = (status.at("conditions"), was.at("conditions"));
     for ty in ["Failed", "Complete", "FailureTarget"] {

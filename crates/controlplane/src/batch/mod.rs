@@ -1,4 +1,4 @@
-//! Work that ends.
+//! `batch`: Job and CronJob.
 
 pub mod cron_job;
 mod indexes;

@@ -1,10 +1,10 @@
-//! When a cron job runs: `*/5 * * * *`, `@daily`, `@every 1h`.
+//! Parser of cron schedules: `*/5 * * * *`, `@daily`, `@every 1h`.
 
 use kevel_api::duration::Duration;
 
 use super::time_zone;
 
-/// A place in a schedule: the least and the greatest number, and names for them.
+/// Bounds of a field in a schedule: minimum, maximum and names of the numbers.
 type Bounds = (u64, u64, &'static [&'static str]);
 
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -17,7 +17,7 @@ const PLACES: [Bounds; 5] =
 const DESCRIPTORS: &[&str] =
     &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// What is wrong with a schedule, if anything.
+/// Parses a schedule; an error if it is invalid.
 pub fn parse(text: &str) -> Result<(), String> {
     let mut text = text;
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {

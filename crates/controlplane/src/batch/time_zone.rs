@@ -1,6 +1,6 @@
-//! Time zones by name.
+//! Names of the IANA time zone database.
 
-/// Whether there is a time zone of this name in the IANA database.
+/// True if the IANA database has a time zone of this name.
 pub fn is_known(name: &str) -> bool {
     NAMES.split(' ').any(|known| known == name)
 }

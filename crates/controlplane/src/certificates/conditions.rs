@@ -1,4 +1,4 @@
-//! The conditions of a signing request: what was decided, which nobody takes back.
+//! Validation of a CertificateSigningRequest's conditions, which are final.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,11 @@ const APPROVED: &str = "Approved";
 const DENIED: &str = "Denied";
 const FAILED: &str = "Failed";
 
-/// Conditions that stay once they are there.
+/// Conditions that cannot be removed.
 const LASTING: [&str; 3] = [APPROVED, DENIED, FAILED];
 
-/// Leaves what approvers have said as they have said it, where as many say it as before. Where not,
-/// the check finds it.
+/// Restores the stored Approved and Denied conditions if their number is unchanged. If it differs, validation reports
+/// it.
 pub fn keep_approvals(request: &mut Value, old: &Value) {
     let before = old.list_at(&["status", "conditions"]);
     let Some(now) = request.at_mut(&["status", "conditions"]).and_then(Value::as_list_mut) else {
@@ -32,7 +32,7 @@ pub fn keep_approvals(request: &mut Value, old: &Value) {
     }
 }
 
-/// Writes down when conditions came about, where that is not said.
+/// Sets missing `lastUpdateTime` and `lastTransitionTime` of conditions.
 pub(crate) fn stamp(request: &mut Value, old: &Value, now: Time) {
     let now = now.to_string();
     let kind = |condition: &Value| {
@@ -59,7 +59,7 @@ pub(crate) fn stamp(request: &mut Value, old: &Value, now: Time) {
     }
 }
 
-/// What is wrong with conditions by themselves.
+/// Checks conditions by themselves.
 pub fn check(conditions: Field, allowed: &Allowed) {
     let mut seen = HashSet::new();
     for condition in conditions.items() {
@@ -87,7 +87,7 @@ pub fn check(conditions: Field, allowed: &Allowed) {
     }
 }
 
-/// What is wrong with a change of conditions.
+/// Checks a change of conditions.
 pub fn check_change(conditions: Field, old: Field, allowed: &Allowed) {
     let count = |of: &Field, ty| of_type(of.list(), ty).count();
     for ty in LASTING.into_iter().filter(|ty| count(&conditions, ty) < count(&old, ty)) {
@@ -101,7 +101,7 @@ pub fn check_change(conditions: Field, old: Field, allowed: &Allowed) {
     }
 }
 
-/// What is wrong with conditions that are there already, and so may stay.
+/// Sets `allowed` for violations that the stored conditions have already.
 pub fn tolerated(old: Field, allowed: &mut Allowed) {
     let mut types: Vec<&str> = old.list().iter().map(|item| item.str_at(&["type"])).collect();
     allowed.approved_and_denied = types.contains(&APPROVED) && types.contains(&DENIED);

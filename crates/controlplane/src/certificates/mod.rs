@@ -1,4 +1,4 @@
-//! `certificates.k8s.io`: requests for certificates, those of pods, and what signers are trusted by.
+//! `certificates.k8s.io`: CertificateSigningRequest, PodCertificateRequest and ClusterTrustBundle.
 
 mod conditions;
 pub mod pod_request;
@@ -13,10 +13,10 @@ use kevel_codec::base64;
 
 use crate::validation::Field;
 
-/// The bytes of a field that holds them as base64.
+/// Decoded bytes of a base64 field.
 fn bytes(field: Field) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What is not base64 has not passed the decoder.
+    // The decoder has refused invalid base64 before.
     let _ = base64::decode_into(field.str(), &mut bytes);
     bytes
 }

@@ -1,5 +1,5 @@
-//! PodCertificateRequests: a node asks for a certificate of one of its pods, and proves that the pod's
-//! key is there. That the node may speak for the pod is admission's business (`NodeRestriction`).
+//! Kind PodCertificateRequest: a kubelet requests a certificate for a pod and proves possession of the key. Admission
+//! (`NodeRestriction`) checks that the kubelet may act for the pod.
 
 use kevel_api::name;
 use kevel_server::certificates::{
@@ -13,7 +13,7 @@ use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Requests, of which only metadata changes; and of signers, who write the status.
+/// `podcertificaterequests`: the spec is immutable, and signers write the status.
 pub static KIND: Kind = Kind {
     selectable_fields: &[
         Selectable::field("spec.signerName"),
@@ -41,12 +41,12 @@ pub static KIND: Kind = Kind {
     ..Kind::new("certificates.k8s.io", "podcertificaterequests")
 };
 
-/// The longest uid.
+/// Maximum length of a UID.
 const MAX_UID: usize = 128;
-/// The largest key, proof and request, in bytes.
+/// Maximum size of key, proof and request in bytes.
 const MAX_KEY: usize = 10 << 10;
-/// The longest life of a certificate that may be asked for, in seconds: an hour at least, a day of
-/// the project's own signers, 91 days of others.
+/// Limits of `maxExpirationSeconds`: at least an hour; at most a day for signers in `kubernetes.io`, and 91 days for
+/// others.
 const MIN_EXPIRATION: i64 = 60 * 60;
 const MAX_KUBERNETES_EXPIRATION: i64 = 24 * 60 * 60;
 const MAX_EXPIRATION: i64 = 91 * 24 * 60 * 60;
@@ -91,7 +91,7 @@ fn check(spec: Field) {
     }
 }
 
-/// What the pod's author says: keys with a domain, and no more than annotations may have.
+/// Checks `unverifiedUserAnnotations`: qualified keys, and the total size limit of annotations.
 fn user_annotations(annotations: Field) {
     const MAX: usize = 256 << 10;
     let mut size = 0;
@@ -119,7 +119,7 @@ fn check_stub(stub: Field) {
     }
 }
 
-/// The old way: a key, and the pod's uid signed with it.
+/// Checks the deprecated form: a public key, and the pod's UID signed with it.
 fn check_key(spec: Field) {
     let (key, proof) = (spec.at("pkixPublicKey"), spec.at("proofOfPossession"));
     let (info, signature) = (bytes(key), bytes(proof));
@@ -144,7 +144,7 @@ fn check_key(spec: Field) {
     }
 }
 
-/// Whether a key is of a kind and size that pods' certificates may have.
+/// True if the type and size of a key are allowed.
 fn is_strong(field: Field, kind: KeyKind, curves: &'static str) -> bool {
     match kind {
         KeyKind::Ed25519 | KeyKind::Rsa(3072 | 4096) => return true,

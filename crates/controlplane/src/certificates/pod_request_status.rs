@@ -1,4 +1,5 @@
-//! What a signer may say about a pod's request: a certificate for the key that was proven, or no. Once.
+//! Validation of a PodCertificateRequest's status: the signer issues a certificate for the proven key or refuses,
+//! once.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,21 +11,21 @@ use kevel_server::certificates::{AltNames, Certificate, CertificateRequest, PemB
 use super::bytes;
 use crate::validation::Field;
 
-/// What ends a request.
+/// Terminal conditions.
 const ISSUED: &str = "Issued";
 const REFUSED: [&str; 2] = ["Denied", "Failed"];
 const KNOWN: &[&str] = &[ISSUED, "Denied", "Failed"];
 
-/// The largest chain, in bytes.
+/// Maximum size of the certificate chain in bytes.
 const MAX_CHAIN: usize = 100 << 10;
-/// How far a certificate's beginning may be from now.
+/// Maximum distance of `notBefore` from now.
 const SKEW: Duration = Duration::from_secs(5 * 60);
-/// The shortest life of a certificate.
+/// Minimum lifetime of a certificate.
 const MIN_LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The time for a renewal before a certificate ends, and after it begins.
+/// Minimum seconds between `beginRefreshAt` and both ends of the certificate's lifetime.
 const MARGIN: i64 = 10 * 60;
 
-/// What is wrong with a change of the status.
+/// Checks a change of the status.
 pub fn check(request: Field, old: Field) {
     let (status, old_status) = (request.at("status"), old.at("status"));
     let found = request.found();
@@ -53,7 +54,7 @@ pub fn check(request: Field, old: Field) {
             );
         }
     } else if is(request, &[ISSUED]) {
-        // What is wrong is said once.
+        // The error has been reported.
         let _ = check_issued(request, old.at("spec"));
     } else {
         let why =
@@ -92,7 +93,7 @@ fn check_conditions(conditions: Field) {
     conditions.conditions();
 }
 
-/// `None` once something is wrong, which is then said.
+/// Checks an issued certificate; `None` if an error was reported.
 fn check_issued(request: Field, asked: Field) -> Option<()> {
     let status = request.at("status");
     let chain = status.at("certificateChain");
@@ -167,7 +168,7 @@ fn check_names(chain: Field, names: &AltNames) {
     }
 }
 
-/// Whether a certificate is for the key that was proven.
+/// True if the certificate is for the proven key.
 fn is_of_key(certificate: &Certificate<'_>, asked: Field) -> bool {
     let issued = PublicKey::parse(certificate.public_key());
     let (stub, key) = (bytes(asked.at("stubPKCS10Request")), bytes(asked.at("pkixPublicKey")));

@@ -1,16 +1,16 @@
-//! Who signs: `example.com/name`.
+//! Validation of signer names: `example.com/name`.
 
 use kevel_api::name::{self, Problems};
 use kevel_api::quote::quote;
 
 use crate::validation::Field;
 
-/// The longest domain, which is also the longest name of an object.
+/// Maximum length of the domain.
 const MAX_DOMAIN: usize = 253;
-/// The longest path: a namespace, a dot and the name of an object.
+/// Maximum length of the path: a namespace, a dot and an object's name.
 const MAX_PATH: usize = 63 + 1 + 253;
 
-/// What is wrong with the name of a signer.
+/// Checks a signer name.
 pub fn check(signer: Field) {
     if !signer.must("") {
         return;
@@ -36,13 +36,13 @@ pub fn check(signer: Field) {
     }
 }
 
-/// Whether a signer is one of the project's own.
+/// True for signers in `kubernetes.io`.
 pub fn is_kubernetes(signer: &str) -> bool {
     let domain = signer.split('/').next().unwrap_or_default();
     domain == "kubernetes.io" || domain.ends_with(".kubernetes.io")
 }
 
-/// Labels between dots; one wrong label is enough to say.
+/// Checks labels separated by dots; reports the first invalid one.
 fn labels(signer: Field, part: &str, problems: fn(&str) -> Problems) {
     let wrong = part.split('.').find_map(|label| {
         let problems = problems(label);

@@ -1,5 +1,5 @@
-//! CertificateSigningRequests: who asks is written down by the server, and what is asked for does not
-//! change. Approvers and signers have paths of their own.
+//! Kind CertificateSigningRequest: the server records the requesting user, and the spec is immutable. Approvers and
+//! signers write by subresources.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Requests, which may be called anything; signers write the status.
+/// `certificatesigningrequests`: the name is any path segment, and signers write the status.
 pub static KIND: Kind = Kind {
     validate_name: name::is_path_segment_name,
     selectable_fields: &[Selectable::field("spec.signerName")],
@@ -53,7 +53,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("certificates.k8s.io", "certificatesigningrequests")
 };
 
-/// The rules of `approval`, by which conditions are written and nothing else.
+/// Rules of the `approval` subresource, which writes only conditions.
 pub const APPROVAL: Rules = Rules {
     prepare_for_update: |request, old, capabilities| {
         keep_spec(request, old);
@@ -66,13 +66,13 @@ pub const APPROVAL: Rules = Rules {
     ..Rules::NONE
 };
 
-/// Signs whatever it is given, without a policy; only old requests have it.
+/// Signer without a policy, which only old requests may name.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
-/// The shortest time that may be asked for, in seconds.
+/// Minimum `expirationSeconds`.
 const MIN_EXPIRATION: i64 = 600;
 
-/// What certificates can be used for, sorted.
+/// Key usages, sorted.
 const USAGES: &[&str] = &[
     "any",
     "cert sign",
@@ -99,10 +99,10 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// What a write may do that others may not, and what is wrong already and may stay.
+/// Permissions of a write, and violations that the stored object has already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowed {
-    /// Approved and Denied may be added.
+    /// Approved and Denied conditions may be added.
     pub approvals: bool,
     /// A certificate may be issued.
     certificate: bool,
@@ -116,7 +116,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// What is wrong with a request already.
+    /// Allows the violations that the stored request has already.
     fn since(request: Field, old: Field) -> Self {
         let usages = || old.at("spec").at("usages").strings().collect::<Vec<_>>();
         let certificate = old.down("status.certificate");
@@ -133,7 +133,7 @@ impl Allowed {
     }
 }
 
-/// Writes down who asks, whatever the client said.
+/// Records the requesting user; fields from the client are replaced.
 fn sign(request: &mut Value, user: &User) {
     let spec = request.make_map(&["spec"]);
     for field in ["username", "uid", "groups", "extra"] {
@@ -159,7 +159,7 @@ fn sign(request: &mut Value, user: &User) {
     }
 }
 
-/// What was asked for stays, whatever a plug-in or a client says.
+/// Keeps the stored spec, whatever the client or an admission plug-in sent.
 fn keep_spec(request: &mut Value, old: &Value) {
     let Some(map) = request.as_map_mut() else { return };
     match old.at(&["spec"]) {
@@ -222,13 +222,13 @@ fn check_usages(usages: Field, allowed: &Allowed) {
     }
 }
 
-/// A request must be signed by the key that it is about: whoever asks has it.
+/// Checks that the PKCS#10 request is signed with its own key, which proves possession.
 fn check_request(pem: &[u8]) -> Result<(), String> {
     let request = CertificateRequest::from_pem(pem)?;
     CertificateRequest::parse(&request)?.check_signature()
 }
 
-/// What was issued, if anything: certificates and nothing else.
+/// Checks an issued chain: PEM blocks of type CERTIFICATE only.
 fn check_certificate(pem: &[u8]) -> Result<(), String> {
     if pem.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The rules of certificates, beside what the reference says.
+//! Rules of certificates.k8s.io, with the reference's error messages as expectations.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::capabilities::Capabilities;
 use crate::rules::Rules;
 use crate::rules::cases::{Cases, Update, value};
 
-/// A request, a certificate and an authority's, as PEM.
+/// A request, a certificate and a CA certificate, as PEM.
 struct Made {
     request: rcgen::CertificateSigningRequest,
     certificate: rcgen::Certificate,
@@ -39,7 +39,7 @@ fn pem(label: &str, contents: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(contents))
 }
 
-/// What is wrong with names, in words that are long.
+/// Long error messages of names.
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const USAGES: &str = r#"supported values: "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment", "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping""#;
@@ -120,7 +120,7 @@ fn who_asks_is_written_down_whatever_the_client_said() {
             "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["x", "y"]}}}"#,
     );
     assert_eq!(request, expected);
-    // What is not known of a user is not left over from the client.
+    // Fields that the user lacks are not taken from the client.
     user = User { name: "joe".into(), ..User::default() };
     (signing_request::KIND.rules.sign)(&mut request, &user);
     let expected = value(r#"{"spec": {"signerName": "example.com/s", "username": "joe"}}"#);

@@ -1,4 +1,4 @@
-//! ClusterTrustBundles: what certificates are verified against. One with a signer is named after it.
+//! Kind ClusterTrustBundle: trust anchors. The name of a bundle with a signer begins with the signer's name.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Trust bundles.
+/// `clustertrustbundles`
 pub static KIND: Kind = Kind {
-    // The name depends on the signer: the rules look at it.
+    // The valid form depends on the signer, so that the rules check the name.
     validate_name: name::is_path_segment_name,
     selectable_fields: &[Selectable::field("spec.signerName")],
     storage_version: Some("v1beta1"),
@@ -37,7 +37,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("certificates.k8s.io", "clustertrustbundles")
 };
 
-/// The largest bundle, in bytes.
+/// Maximum size of a bundle in bytes.
 const MAX_SIZE: usize = 1 << 20;
 
 fn check(bundle: Field) {
@@ -55,7 +55,7 @@ fn check(bundle: Field) {
     }
 }
 
-/// The signer's name with colons stands before a bundle's own.
+/// Problems of a name, which must begin with the signer's name with colons for slashes.
 fn name_problems(name: &str, signer: &str, prefix: bool) -> Problems {
     if signer.is_empty() {
         return match name.contains(':') {
@@ -77,7 +77,7 @@ fn name_problems(name: &str, signer: &str, prefix: bool) -> Problems {
     }
 }
 
-/// At least one authority, each once.
+/// Checks that a bundle has at least one CA certificate, and none twice.
 fn check_anchors(bundle: Field) {
     if bundle.len() > MAX_SIZE {
         return bundle.too_long(MAX_SIZE);
