@@ -13,6 +13,9 @@ use crate::public_key::KeyKind;
 /// several chains and for signers of the same name.
 const MAX_SIGNATURE_CHECKS: usize = 100;
 
+/// Charges of the compute budget for a signature check: 0.1 ms for RSA or P-256, a millisecond for P-521.
+const SIGNATURE_CHARGES: usize = 1000;
+
 /// Search for chains. Its time is bounded whatever the peer has sent.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
@@ -73,6 +76,7 @@ impl Search<'_> {
             let candidate = signer.shown_name();
             hint.get_or_insert_with(|| Hint { reason: Box::new(reason.clone()), candidate });
         };
+        kevel_compute::charge(SIGNATURE_CHARGES);
         if let Err(reason) = rules::check_signer(self.in_force, top, signer) {
             refused(&reason);
             return Ok(Chains::new());

@@ -88,6 +88,8 @@ const SYSTEM_FILES: &[&str] = &[
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+/// Charges of the compute budget for reading a certificate, some 50 µs.
+const CERTIFICATE_CHARGES: usize = 500;
 /// Folders of the system's CAs: all files of all folders count.
 const SYSTEM_FOLDERS: &[&str] = &["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
@@ -96,7 +98,7 @@ impl Roots {
     /// system CAs no server is trusted.
     pub fn of_system() -> Arc<Roots> {
         static SYSTEM: OnceLock<Arc<Roots>> = OnceLock::new();
-        SYSTEM.get_or_init(|| Arc::new(Roots::read_system())).clone()
+        kevel_compute::filled(&SYSTEM, || Arc::new(Roots::read_system())).clone()
     }
 
     fn read_system() -> Roots {
@@ -124,6 +126,7 @@ impl Roots {
     pub fn add_pem(&mut self, pem: &[u8]) -> Option<String> {
         let mut wrong = None;
         for der in pem_certificates(pem) {
+            kevel_compute::charge(CERTIFICATE_CHARGES);
             match X509::parse(&der) {
                 Ok(certificate) => self.add(certificate),
                 Err(error) => {

@@ -103,13 +103,14 @@ fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
 /// What stands for everything that is built in: definitions, descriptions, the program.
 fn built_in() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
-    HASH.get_or_init(|| {
+    kevel_compute::filled::<String>(&HASH, || {
         let table = builtin::table();
         let mut sink = Sink(Context::new(&SHA512));
         let _ = write!(sink, "{FORMAT} {} {:?}", env!("CARGO_PKG_VERSION"), table.types);
         let _ = write!(sink, "{:?} {:?} {:?}", table.defaults, table.merges, table.names);
         // Printing them would take longer than anything else here: there are thousands.
         for field in table.fields.iter() {
+            kevel_compute::charge(1);
             for number in [field.ty, field.rank.into(), field.flags.0.into(), field.default.into()]
             {
                 sink.0.update(&number.to_le_bytes());
@@ -128,6 +129,7 @@ struct Sink(Context);
 
 impl std::fmt::Write for Sink {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        kevel_compute::charge(1);
         self.0.update(text.as_bytes());
         Ok(())
     }

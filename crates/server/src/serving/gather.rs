@@ -15,6 +15,9 @@ use crate::body::HEADROOM;
 const LARGE: usize = 8 << 10;
 /// The most that is gathered: a few TLS records, one write to the socket.
 const MOST: usize = 64 << 10;
+/// The most that is read in one turn of the connection's task: one or two milliseconds of decryption and header
+/// decompression. A client that sends without a pause would keep the worker otherwise.
+const MOST_READ: usize = 256 << 10;
 
 /// A stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes
 /// after each frame, and a TLS record and a system call for each is most of what a frame costs.
@@ -25,13 +28,16 @@ pub(super) struct Gather(Arc<Mutex<Output>>);
 struct Output {
     stream: Box<dyn Transport>,
     kept: BytesMut,
-    /// How much was written in this turn of the task.
+    /// Bytes written in this turn of the task.
     written: usize,
+    /// Bytes that may still be read in this turn of the task.
+    readable: usize,
 }
 
 impl Gather {
     pub fn new(stream: Box<dyn Transport>) -> Self {
-        Gather(Arc::new(Mutex::new(Output { stream, kept: BytesMut::new(), written: 0 })))
+        let (kept, readable) = (BytesMut::new(), MOST_READ);
+        Gather(Arc::new(Mutex::new(Output { stream, kept, written: 0, readable })))
     }
 
     /// Sends everything that was written.
@@ -41,7 +47,13 @@ impl Gather {
         Pin::new(&mut output.stream).poll_flush(context)
     }
 
-    /// How many bytes were written since this was asked last.
+    /// Begins a turn of the connection's task: forgets how much the last one has read and written.
+    pub fn begin_turn(&self) {
+        let mut output = self.lock();
+        (output.written, output.readable) = (0, MOST_READ);
+    }
+
+    /// Bytes written since the last call, or since the turn began.
     pub fn take_written(&self) -> usize {
         std::mem::take(&mut self.lock().written)
     }
@@ -128,6 +140,15 @@ impl AsyncRead for Gather {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.lock().stream).poll_read(context, buffer)
+        let mut output = self.lock();
+        if output.readable == 0 {
+            // Goes on in the next turn.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut output.stream).poll_read(context, buffer);
+        output.readable = output.readable.saturating_sub(buffer.filled().len() - before);
+        read
     }
 }

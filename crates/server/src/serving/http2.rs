@@ -61,7 +61,7 @@ impl Future for Http2Connection {
         let _turn = ComputeTurn::begin(&this.meter, kevel_compute::leave_worker);
         ready!(this.turns.poll_begin(context));
         this.streams.poll(context);
-        this.output.take_written();
+        this.output.begin_turn();
         let (mut turns, mut written) = (0, 0);
         let more = loop {
             if let Poll::Ready(ended) = Pin::new(&mut this.http).poll(context) {
