@@ -1,4 +1,4 @@
-//! What plug-ins are told about a write.
+//! Admission attributes of a write, and calls of the admission chain.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::latency_trackers::LatencyTrackers;
 use crate::request::Received;
 use crate::verb::Verb;
 
-/// How long a write may take, whatever the request allows (`requestTimeoutUpperBound`): who is asked about it must not
-/// keep it from ever being done.
+/// Upper bound of a write's duration, whatever timeout the request allows (upstream: `requestTimeoutUpperBound`): a
+/// slow admission webhook must not keep a write open for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
 
 impl ResourceRequest<'_> {
-    /// What admission is told about the write that is asked for. Who knows better which object it
-    /// concerns says so over this.
+    /// Admission attributes of this request (upstream: `admission.Attributes`). A caller that knows the object better
+    /// overrides the fields of this result.
     pub fn attributes(&self, operation: Operation, dry_run: bool) -> Attributes<'_> {
         let info = &self.request.info;
         Attributes {
@@ -44,12 +44,12 @@ impl ResourceRequest<'_> {
         }
     }
 
-    /// Whether the request is about namespaces themselves.
+    /// Whether the request's resource is the core `namespaces`.
     pub fn is_of_namespaces(&self) -> bool {
         self.resource.plural == "namespaces" && self.resource.kind.group.is_empty()
     }
 
-    /// When a write must be through. Many deletions at once may take as long as any request.
+    /// Deadline of a write. Only a deletecollection may use the request's whole time.
     fn write_deadline(&self) -> Option<Instant> {
         let Received { started, .. } = self.request.received;
         let bound = match self.request.info.verb {
@@ -61,7 +61,8 @@ impl ResourceRequest<'_> {
 }
 
 impl StoredRequest<'_> {
-    /// Lets the plug-ins change what the client may write here.
+    /// Runs the mutating admission plug-ins on the object, or on its Scale where the request is for the scale
+    /// subresource.
     pub(super) async fn admit(
         &self,
         attributes: &Attributes<'_>,
@@ -78,7 +79,7 @@ impl StoredRequest<'_> {
         Ok(())
     }
 
-    /// Shows the plug-ins what will be stored.
+    /// Runs the validating admission plug-ins on the object to be stored.
     pub(super) async fn validate(
         &self,
         attributes: &Attributes<'_>,

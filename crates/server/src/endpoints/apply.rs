@@ -1,4 +1,4 @@
-//! Server-side apply: the object as its managers want it, made if there is none.
+//! Server-side apply: merges the configuration into the object, and creates the object if there is none.
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersion;
@@ -24,20 +24,20 @@ use crate::resource::Resource;
 
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// What is to be applied, before it is read.
+/// Apply configuration as sent, not yet decoded.
 pub(super) enum Configuration {
     /// YAML, or JSON, which is YAML.
     Yaml(Bytes),
     /// CBOR.
     Cbor(Bytes),
-    /// A tree that is in hand.
+    /// A tree from an in-process client.
     Tree(Value),
 }
 
-/// What is to be applied.
+/// Decoded apply configuration.
 struct ReadConfig {
     tree: Value,
-    /// What a strict reader says of keys that are set twice.
+    /// Strict-decoding error about duplicate keys.
     duplicates: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl StoredRequest<'_> {
         configuration: Configuration,
     ) -> Result<Response, StatusError> {
         let options = self.write_options(OptionsKind::Apply)?;
-        // A configuration that cannot be read counts where there is something to apply it to.
+        // A decoding error is reported only after the object has been read: NotFound comes first.
         let config = self.read_configuration(configuration);
         let other_kind = config.as_ref().ok().and_then(|config| self.is_no_scale(&config.tree));
         let config = config.map(|config| ReadConfig { tree: self.unscaled(config.tree), ..config });
@@ -110,10 +110,10 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// The object that a configuration is about, of which it may be the scale.
+    /// The object that a configuration applies to; a Scale is turned into an object with only its scale fields.
     fn unscaled(&self, config: Value) -> Value {
         let Some(scale) = self.scale() else { return config };
-        // Applying a scale is applying an object that says nothing else.
+        // A Scale is applied as an object that sets no other fields.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
@@ -130,7 +130,7 @@ impl StoredRequest<'_> {
         object
     }
 
-    /// Who applies a scale has conflicts about the scale, whichever version of the object its fields are owned in.
+    /// Names the Scale's version instead of the object's in the conflicts of an applied Scale.
     fn in_versions_of_scale(&self, error: StatusError) -> StatusError {
         if self.scale().is_none() {
             return error;
@@ -145,7 +145,7 @@ impl StoredRequest<'_> {
         status.into()
     }
 
-    /// Why a configuration that is to be a scale is none.
+    /// The 400 for a configuration sent to the scale subresource that is not a Scale.
     fn is_no_scale(&self, config: &Value) -> Option<StatusError> {
         self.scale()?;
         let said = |field| config.str_at(&[field]);
@@ -155,7 +155,7 @@ impl StoredRequest<'_> {
         (said != *self.kind()).then(error)
     }
 
-    /// The object that applying makes of what is there.
+    /// Merges the configuration into the live object and returns the result.
     fn applied(
         &self,
         live: Option<&Value>,
@@ -200,8 +200,8 @@ impl StoredRequest<'_> {
 }
 
 impl StoredRequest<'_> {
-    /// An object with documents inside whose tree is the same after an apply: it stays as it is, since a tree
-    /// does not tell how its documents were written.
+    /// The live object, if it embeds raw documents and the apply changed nothing: the tree does not keep the bytes of
+    /// those documents, so writing it again would change them.
     fn unchanged(&self, live: &Value, tree: &Value) -> Option<Value> {
         let schema = self.resource.ty.schema();
         let documents = |of: StructSchema<'_>| of.flags().has(StructFlags::DOCUMENTS);
@@ -219,7 +219,7 @@ impl StoredRequest<'_> {
         })
     }
 
-    /// The object that a tree is of.
+    /// Decodes an applied tree into an object of the resource's type.
     fn read_applied(
         &self,
         mut tree: Value,
@@ -227,7 +227,7 @@ impl StoredRequest<'_> {
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
         match self.decode_applied(&tree, options) {
-            // The converter has other words, and takes some of what the decoder does not.
+            // The converter words errors differently, and accepts some values that the decoder rejects.
             Err(error) if self.resource.ty.is_unstructured() => Err(error),
             Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
                 self.decode_applied(&tree, options).map_err(|_| error)
@@ -244,7 +244,8 @@ impl StoredRequest<'_> {
         self.decode(&text.into(), MediaType::Json, kind, ty, options.field_validation)
     }
 
-    /// A configuration that says a thing twice is refused for that after everything else.
+    /// Reports duplicate keys of the configuration, as an error or warning by `fieldValidation`, after all other
+    /// errors.
     fn mind_duplicates(
         &self,
         read: &ReadConfig,
@@ -263,7 +264,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What was applied is no object of the kind.
+    /// The 500 for an applied tree that cannot be converted to the kind's type.
     fn unconvertible(&self, mut tree: Value, config: &Value) -> StatusError {
         let kind = &self.resource.kind;
         let why = from_unstructured(&mut tree, self.resource.ty.schema()).err().unwrap_or_default();
@@ -279,7 +280,7 @@ impl StoredRequest<'_> {
     }
 }
 
-/// A key that is there twice is no object in CBOR: there is nothing to mind later.
+/// Decodes a CBOR configuration. Duplicate keys are a decoding error in CBOR, so none are left to report later.
 fn read_cbor(body: &[u8]) -> Result<ReadConfig, StatusError> {
     let tree = cbor::decode_object(body)
         .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;

@@ -1,4 +1,4 @@
-//! Requests that lead somewhere else: connections, and what a GET reads there.
+//! Connect subresources (exec, attach, portforward, proxy), and GETs that read from elsewhere (pod logs).
 
 use http::StatusCode;
 use kevel_api::schema::Schema;
@@ -14,7 +14,7 @@ use crate::resource::{ConnectRequest, Connecter, GetterWithOptions};
 use crate::verb::Verb;
 
 impl<'a> ResourceRequest<'a> {
-    /// Connects, once plug-ins have seen the options (`ConnectResource`).
+    /// Connects, after admission has seen the options (upstream: `ConnectResource`).
     pub(super) async fn connect(self, connecter: &dyn Connecter) -> Result<Response, StatusError> {
         if self.parameter("dryRun").is_some() {
             return Err(StatusError::bad_request("dryRun is not supported"));
@@ -35,7 +35,7 @@ impl<'a> ResourceRequest<'a> {
         connecter.connect(self.connect_request(options)).await
     }
 
-    /// Answers a GET with what is read elsewhere.
+    /// Answers a GET by a `GetterWithOptions` subresource, such as pod logs.
     pub(super) async fn get_with_options(
         self,
         getter: &dyn GetterWithOptions,
@@ -50,7 +50,7 @@ impl<'a> ResourceRequest<'a> {
         })
     }
 
-    /// The options that the query says, one of them perhaps what stands below in the path.
+    /// Decodes the options from the query, and the path below the subresource into the option `subpath`.
     fn options(&self, ty: Schema<'_>, subpath: Option<&str>) -> Result<Value, StatusError> {
         let info = &self.request.info;
         let decoded = match subpath {
@@ -64,7 +64,7 @@ impl<'a> ResourceRequest<'a> {
         decoded.map(Value::from).map_err(StatusError::bad_request)
     }
 
-    /// Asks the authorizer once more, where the verb of the request is another one.
+    /// Authorizes the request again for `verb`, if the request's own verb is another one.
     async fn ensure_authorized_for(&self, verb: Verb) -> Result<(), StatusError> {
         let info = &self.request.info;
         if info.verb == verb {

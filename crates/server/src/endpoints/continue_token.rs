@@ -1,4 +1,4 @@
-//! Continue tokens: where a list was cut, and as of when it goes on.
+//! Continue tokens of paginated lists: the last key and the revision.
 
 use std::fmt::Display;
 
@@ -11,31 +11,30 @@ use kevel_store::cache::CacheError;
 
 use crate::failure::cache_error;
 
-/// The version of the form that tokens have.
+/// Version of the token's encoding.
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Instead of a revision: as of now. Such a token is given to a client whose list cannot go on as of when it began.
+/// Revision that stands for the latest state: in tokens for lists whose first revision has been compacted.
 const LATEST: i64 = -1;
 
-/// What a client hears whose list cannot go on as of when it began. (Clients do not read it; the words are the
-/// reference's.)
+/// Message of the 410 for a list whose revision has been compacted. The wording is the reference's.
 const INCONSISTENT: &str = "The provided continue parameter is too old to display a consistent list result. You can \
      start a new list without the continue parameter, or use the continue token in this response to retrieve the \
      remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
      were created, modified, or deleted between the time the first chunk was returned and now may show up in the \
      list.";
 
-/// What a token says.
+/// Decoded continue token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContinueToken {
-    /// As of when the list goes on; `None` for now.
+    /// Revision to continue at; `None` for the latest.
     pub revision: Option<Revision>,
-    /// The key behind which it goes on.
+    /// Key after which the list continues.
     pub after: String,
 }
 
 impl ContinueToken {
-    /// Reads the token of a list of what is below a prefix.
+    /// Decodes the token of a list of the keys below `prefix`.
     pub fn read(token: &str, prefix: &str) -> Result<Self, StatusError> {
         let value = decode(token).map_err(|why| invalid(&format_args!(": {why}")))?;
         let version = value.str_at(&["v"]);
@@ -56,7 +55,7 @@ impl ContinueToken {
             return Err(invalid(&format_args!(": encoded start key empty (version {VERSION})")));
         }
         let key = start.strip_prefix('/').unwrap_or(start);
-        // Nothing may lead out of the prefix.
+        // The key must stay below the prefix.
         if !key.is_empty() && key.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(invalid(&format_args!(": {start}")));
         }
@@ -65,14 +64,15 @@ impl ContinueToken {
         Ok(ContinueToken { revision, after })
     }
 
-    /// The token of a list that goes on behind an object, with the slash in front that lists out of the
-    /// reference's cache have.
+    /// Encodes the token of a list that continues after the key `last`. It begins with a slash, as tokens of the
+    /// reference's watch cache do.
     pub fn write(revision: Revision, last: &str, prefix: &str) -> String {
         let start = last.strip_prefix(prefix).unwrap_or(last);
         encode(&revision, &format!("/{start}\0"))
     }
 
-    /// Why this list cannot go on, and for one that is too old, how it can.
+    /// The error of a list that cannot continue. For an expired revision it carries a token to continue at the latest
+    /// one.
     pub fn refused(&self, error: CacheError, prefix: &str) -> StatusError {
         let CacheError::Expired { .. } = error else { return cache_error(error) };
         let start = self.after.strip_prefix(prefix).unwrap_or(&self.after);
@@ -100,11 +100,11 @@ fn decode(token: &str) -> Result<Value, String> {
     decoded.map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// Base64 for URLs, without padding. An error is the position of what is not of it.
+/// Decodes unpadded URL base64. The error is the position of the first invalid byte.
 fn decode_url(text: &str, bytes: &mut Vec<u8>) -> Result<(), usize> {
     let foreign = text.bytes().position(|byte| matches!(byte, b'+' | b'/' | b'='));
     let mut standard = text.replace('-', "+").replace('_', "/");
-    // One letter alone is no byte.
+    // A single trailing character does not encode a byte.
     let alone = (standard.len() % 4 == 1).then(|| standard.len() - 1);
     while !standard.len().is_multiple_of(4) {
         standard.push('=');

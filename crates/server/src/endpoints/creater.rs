@@ -1,4 +1,4 @@
-//! Creations of what is not stored, by the [`Creater`] of a kind or subresource.
+//! Create requests for objects that are not stored, handled by the [`Creater`] of a resource or subresource.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::resource::{CreateRequest, Created, Creater, SubresourceKind};
 use crate::responses::status_response;
 
 impl ResourceRequest<'_> {
-    /// What creates what is sent here, where that is not stored.
+    /// The `Creater` of the requested resource or subresource, if its objects are not stored.
     pub(super) fn creater(&self) -> Option<&Arc<dyn Creater>> {
         match self.subresource {
             None => self.resource.creater.as_ref(),
@@ -39,7 +39,7 @@ impl ResourceRequest<'_> {
         let others = creater.accepted_versions();
         let mut object = self.decode_body_of(&kind, others, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
-        // What stands below an object may say by its UID which one is meant
+        // The body of a subresource may name the object by its UID
         // (`PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate`).
         if self.subresource.is_none() {
             wipe_system_fields(&mut object);

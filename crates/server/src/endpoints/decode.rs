@@ -1,4 +1,4 @@
-//! A request's body as an object.
+//! Decodes request bodies into objects.
 
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ use crate::resource::api_version;
 use crate::type_ref::TypeRef;
 
 impl ResourceRequest<'_> {
-    /// Reads the body as an object of the kind that the path speaks, with its defaults.
+    /// Decodes the body as an object of `kind` and applies defaults.
     pub(super) async fn decode_body(
         &mut self,
         kind: &GroupVersionKind,
@@ -32,7 +32,8 @@ impl ResourceRequest<'_> {
         self.decode_body_of(kind, &[], ty, validation).await
     }
 
-    /// The same where a body may name the kind by other groups and versions, too.
+    /// Decodes the body like [`Self::decode_body`], and also accepts the kind under the groups and versions in
+    /// `others`.
     pub(super) async fn decode_body_of(
         &mut self,
         kind: &GroupVersionKind,
@@ -61,7 +62,7 @@ impl ResourceRequest<'_> {
             false => set_kind(&mut object, kind),
         }
         self.note_labels(&object);
-        // What is of another kind gets none of this one's defaults.
+        // An object of another kind must not get this kind's defaults.
         let object = match !ty.is_unstructured() || self.resource.strategy.is_of_kind(&object) {
             true => with_defaults(object, ty, self.request.clock())?,
             false => object,
@@ -71,7 +72,7 @@ impl ResourceRequest<'_> {
         Ok(object)
     }
 
-    /// Remembers whether an object has labels, before it gets some by default.
+    /// Records whether the object has labels before defaulting adds some.
     pub(super) fn note_labels(&self, object: &Value) {
         let labels = object.at(&["metadata", "labels"]);
         let own = labels.is_some_and(|labels| !labels.is_empty());
@@ -87,7 +88,7 @@ impl ResourceRequest<'_> {
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
         let decoded = self.decode_media(body, media, kind, ty, validation);
-        // The one typed part of custom objects is of no type that their server knows a kind of.
+        // For custom resources the reference's scheme does not register built-in types such as Scale.
         match self.resource.ty.is_unstructured() && !ty.is_unstructured() {
             true => decoded.map_err(|_| unregistered(kind)),
             false => decoded,
@@ -120,7 +121,8 @@ impl ResourceRequest<'_> {
         }
     }
 
-    /// An object that is in hand, as its text would be decoded. What is wrong with it the decoder tells.
+    /// Decodes a tree from an in-process client. If the tree does not fit the type, its JSON is decoded to get the
+    /// error.
     fn decode_tree(
         &self,
         tree: &Value,
@@ -151,7 +153,7 @@ impl ResourceRequest<'_> {
             FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
         };
         let decoded = json::decode(text, ty.schema(), unknown);
-        // What is said twice, or in letters of another case, is only seen by looking for it.
+        // Duplicate fields and fields in another case are found only by a strict decoding.
         let plain = unknown == json::Unknown::Report && !ty.is_unstructured();
         match &decoded {
             Ok(decoded) if plain && decoded.strict.is_empty() => {
@@ -165,7 +167,7 @@ impl ResourceRequest<'_> {
                 })?;
                 match (ty.is_unstructured(), &decoded) {
                     (false, _) => check_kind(kind, &meta.api_version, &meta.kind, original)?,
-                    // In a map, names have one spelling.
+                    // Keys of an unstructured object are case-sensitive.
                     (true, Ok(read)) => {
                         let said = |field| read.value.str_at(&[field]);
                         check_unstructured_kind(kind, said("apiVersion"), said("kind"), original)?;
@@ -197,7 +199,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// What the path says goes where the body says nothing.
+/// Sets `apiVersion` and `kind` to the path's kind.
 pub(super) fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
     if let Value::Map(map) = object {
         map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
@@ -205,17 +207,17 @@ pub(super) fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
     }
 }
 
-/// How many objects a request's object may have inside. Defaults, plug-ins and rules add to each: a
-/// million times `{}`, which fit into a request, would become containers of a kilobyte each. The
-/// reference has no limit; 30 bytes for each object are less than any that says something has.
+/// Most objects that a request's object may contain. Defaults, plug-ins and rules add to each: a million times `{}`,
+/// which fit into a request, would become containers of a kilobyte each. The reference has no limit; a meaningful
+/// nested object takes more than 30 bytes.
 const MAX_OBJECTS: usize = 100_000;
 
-/// How many values it may have in all. Each takes ten times of what it was sent in, in every form that the
-/// object passes through. The reference has no limit but that of what is stored, 1.5 MiB, into which fewer
-/// strings of a single letter fit than these.
+/// Most values that a request's object may contain. A value takes ten times its encoded size, in every form that the
+/// object passes through. The reference limits only the stored size, to 1.5 MiB; fewer one-letter strings than this
+/// fit into that.
 const MAX_VALUES: usize = 400_000;
 
-/// An object with its defaults, unless that would be too much.
+/// Applies defaults to an object, after [`check_size`].
 pub(super) fn with_defaults(
     mut object: Value,
     ty: &TypeRef,
@@ -226,7 +228,7 @@ pub(super) fn with_defaults(
     Ok(object)
 }
 
-/// Refuses what has too many objects or values inside.
+/// Refuses an object that contains too many objects or values.
 pub(super) fn check_size(object: &Value) -> Result<(), StatusError> {
     let mut room = Room { objects: MAX_OBJECTS, values: MAX_VALUES };
     room.take(object).ok_or_else(|| {
@@ -238,14 +240,14 @@ pub(super) fn check_size(object: &Value) -> Result<(), StatusError> {
     })
 }
 
-/// How much more an object may have inside.
+/// Numbers of objects and values that may still be added.
 struct Room {
     objects: usize,
     values: usize,
 }
 
 impl Room {
-    /// `None` when there is not enough of it.
+    /// Takes the value and its children off the limits; `None` when a limit is exceeded.
     fn take(&mut self, value: &Value) -> Option<()> {
         self.values = self.values.checked_sub(1)?;
         match value {
@@ -259,8 +261,7 @@ impl Room {
     }
 }
 
-/// An object that a plug-in has changed, as if a client had sent it so: with its defaults, and in the one
-/// form that rules know.
+/// Treats an object that a plug-in has changed like one sent by a client: applies defaults and [`normalize`]s it.
 pub fn settle_changed(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -273,9 +274,8 @@ pub fn settle_changed(
     normalize(with_defaults(object, ty, clock)?, kind, ty)
 }
 
-/// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
-/// into the one form that rules know: with `spec`, `status` and the like, however it was sent. (What the
-/// reference gets by converting to its internal version.)
+/// Makes fields that state the same fact twice agree, and fills in `spec`, `status` and other structs however the
+/// object was sent, so that validation sees one form. (The reference does this by converting to its internal version.)
 pub(super) fn normalize(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -291,8 +291,8 @@ pub(super) fn normalize(
     normalized.map_err(StatusError::bad_request)
 }
 
-/// In Go a struct of an object is there whether it was sent or not. JSON tells an empty one from none,
-/// protobuf does not, and neither does anybody from here on.
+/// Adds the struct fields that were not sent, as in Go, where they always exist. JSON distinguishes an empty struct
+/// from an absent one, protobuf does not; after this step the server does not either.
 fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
     let (Some(map), Some(structure)) = (object.as_map_mut(), ty.schema().as_struct()) else {
         return;
@@ -305,7 +305,7 @@ fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
     });
 }
 
-/// What a YAML reader objects to, line by line: each is a warning of its own.
+/// Splits a YAML decoding error into one warning for each line.
 pub(super) fn yaml_warnings(problem: &str) -> impl Iterator<Item = &str> {
     let (lines, whole) = match problem.strip_prefix("yaml: unmarshal errors:\n") {
         Some(lines) => (lines, None),

@@ -1,4 +1,4 @@
-//! A request's body in CBOR as an object.
+//! Decodes request bodies in CBOR into objects.
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
@@ -54,7 +54,7 @@ impl ResourceRequest<'_> {
         Ok(value)
     }
 
-    /// An unstructured object is a tree before anything of it is checked, whichever form it came in.
+    /// Decodes an unstructured object: the whole body is decoded into a tree before its kind is checked.
     fn decode_unstructured_cbor(
         &self,
         body: &Bytes,
@@ -79,7 +79,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// Bytes that do not tell their kind.
+/// The 400 for a body whose kind cannot be determined.
 fn uninterpreted(kind: &GroupVersionKind, error: &cbor::Error, body: &[u8]) -> StatusError {
     unrecognized(kind, &format!("unable to determine group/version/kind: {error}"), body)
 }

@@ -1,4 +1,4 @@
-//! Deletion: at once, or when finalizers and grace periods let go.
+//! Deletion of objects: at once, or after finalizers and the grace period.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,14 +21,14 @@ use crate::metadata;
 use crate::responses::status_response;
 use crate::verb::Verb;
 
-/// How many objects of a collection are deleted at a time, whatever a flag says.
+/// Most workers of a deletecollection, whatever `--delete-collection-workers` is.
 const MAX_WORKERS: usize = 256;
 
-/// What became of a deletion.
+/// Outcome of a deletion.
 enum Deleted {
-    /// It is gone, or going without this request; this was its last state.
+    /// Removed, or already being deleted; holds the last state.
     Done(Value),
-    /// It goes when it is let go.
+    /// Marked for deletion; removed when finalizers and grace period allow. Holds the wire bytes.
     Pending(Bytes),
 }
 
@@ -43,7 +43,7 @@ impl StoredRequest<'_> {
         self.delete_response(deleted, &options).await
     }
 
-    /// Deletes what a list with the same options shows, and answers with that list.
+    /// Deletes the objects that a list with the same options selects, and answers with that list.
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
         self.selection()?;
         let options = self.delete_options().await?;
@@ -52,12 +52,12 @@ impl StoredRequest<'_> {
         let workers = self.storage.registry.delete_collection_workers.clamp(1, MAX_WORKERS);
         let (this, options, items) = (&self, &options, &page.items);
         let next = &AtomicUsize::new(0);
-        // A worker ends at its first failure, and leaves what is left to the others.
+        // A worker ends at its first failure and leaves the remaining objects to the other workers.
         let work = |_| -> Pending<'_, Result<(), StatusError>> {
             Box::pin(async move {
                 while let Some(object) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     match this.delete_named(object.name(), options).await {
-                        // It has been deleted meanwhile.
+                        // Deleted meanwhile by another request.
                         Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                         deleted => drop(deleted?),
                     }
@@ -106,7 +106,7 @@ impl StoredRequest<'_> {
             Time::now(self.request.clock()),
         );
         let namespace = metadata::text(old, "namespace");
-        // What is going without this request is not deleted by it.
+        // A deletion already under way is not admitted again.
         if !matches!(plan, DeletionPlan::AlreadyDeleting) {
             self.admit_deletion(old, options).await?;
         }
@@ -138,7 +138,8 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Asks the plug-ins about the end of an object. Of one among many they are not told the name, but the object.
+    /// Runs admission for the deletion of an object. For a deletecollection the attributes carry the object, but no
+    /// name.
     async fn admit_deletion(
         &self,
         old: &Value,
@@ -156,7 +157,7 @@ impl StoredRequest<'_> {
         admission.validate(&attributes, None).await
     }
 
-    /// An object that is gone is told about by a `Status`; one that is still there is shown.
+    /// The response: a `Status` for a removed object, the object itself if it is only marked.
     async fn delete_response(
         &self,
         deleted: Deleted,

@@ -1,4 +1,4 @@
-//! How a deletion is wanted: a body, or the query.
+//! DeleteOptions of a request, from its body or its query.
 
 use bytes::Bytes;
 use kevel_api::builtin;
@@ -17,15 +17,15 @@ use crate::failure::unserved;
 use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
 
-/// The kind of options.
+/// Kind of a body with delete options.
 const KIND: &str = "DeleteOptions";
 
 impl StoredRequest<'_> {
-    /// The options of a deletion: a body, or else the query.
+    /// Decodes the DeleteOptions from the body, or from the query if there is no body.
     pub(super) async fn delete_options(&mut self) -> Result<DeleteOptions, StatusError> {
         let media = self.request.header(http::header::CONTENT_TYPE).to_owned();
         let body = self.request.read_body().await?;
-        // A body says it all: the query does not count beside it.
+        // With a body, the query is ignored.
         let mut options = if body.is_empty() {
             let said = |name| self.parameter(name).filter(|text| !text.is_empty());
             DeleteOptions {
@@ -91,7 +91,7 @@ fn decode_json(text: &[u8], schema: Schema) -> Result<Value, StatusError> {
     Ok(decoded.value)
 }
 
-/// Refuses a body of another kind. Every group has this one, so that it may be named by any, or by none.
+/// Refuses a body of another kind. Every group version registers DeleteOptions, so any or no `apiVersion` is accepted.
 fn check_kind(version: &str, kind: &str) -> Result<(), StatusError> {
     let said = version.parse::<GroupVersion>().map_err(bad_request)?;
     if matches!(kind, "" | KIND) {
@@ -110,7 +110,7 @@ fn check_kind(version: &str, kind: &str) -> Result<(), StatusError> {
     )))
 }
 
-/// Whether the reader of options knows another kind: those of `meta.k8s.io`, and those that have no group.
+/// Whether the reference's decoder of delete options knows the kind: those of `meta.k8s.io` and the unversioned ones.
 fn known(said: &GroupVersion, kind: &str) -> bool {
     const UNVERSIONED: [&str; 5] =
         ["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"];

@@ -29,7 +29,7 @@ impl StoredRequest<'_> {
         self.object(StatusCode::OK, wire).await
     }
 
-    /// An object that is found out.
+    /// Responds with an object of a [`Lister`], which is computed and not stored (componentstatuses).
     async fn get_found(&self, lister: &dyn Lister) -> Result<Response, StatusError> {
         let not_found = || {
             let resource = GroupResource::new("", self.resource.singular.as_str());

@@ -1,4 +1,4 @@
-//! Large responses, compressed for clients that accept it.
+//! Gzip compression of large responses for clients that accept it.
 
 use std::io::Write as _;
 use std::pin::Pin;
@@ -14,24 +14,24 @@ use http_body::Body as _;
 use crate::body::{Body, Broken, Piece, Pieces};
 use crate::handler::Response;
 
-/// Smaller answers take less time to send than to compress.
+/// Smallest body that is compressed: below it, compressing takes longer than sending.
 const THRESHOLD: u64 = 128 << 10;
-/// How much is compressed at a time.
+/// Input bytes compressed per step.
 const INPUT: usize = 64 << 10;
-/// How much is compressed before others have their turn: some milliseconds' work.
+/// Input bytes after which the task yields: some milliseconds of work.
 const TURN: usize = 256 << 10;
-/// Bytes that are compressed for one charge: some 100 ns.
+/// Input bytes per unit charged to the compute budget: some 100 ns.
 const BYTES_PER_CHARGE: usize = 16;
-/// How much is compressed before it is sent.
+/// Output bytes collected before a piece is sent.
 const OUTPUT: usize = 16 << 10;
 
-/// Whether a client accepts gzip. As in the reference, weights do not count.
+/// Whether the client accepts gzip. As in the reference, quality values are ignored.
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     let header = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     header.unwrap_or_default().split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
-/// Compresses an answer if it is large.
+/// Compresses the response body if it is large.
 pub(super) fn compress(mut response: Response) -> Response {
     if response.body().size_hint().lower() <= THRESHOLD {
         return response;
@@ -39,21 +39,21 @@ pub(super) fn compress(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    // The least effort gains most of what there is to gain.
+    // The fastest level gains most of the possible reduction.
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     response.map(|body| {
         Body::pieces(Gzip { body, input: Bytes::new(), worked: 0, encoder: Some(encoder) })
     })
 }
 
-/// A body, compressed as it comes.
+/// A body compressed while it is read.
 struct Gzip {
     body: Body,
-    /// What of the last piece has not been compressed yet.
+    /// Remainder of the last piece, not compressed yet.
     input: Bytes,
-    /// How much was compressed in this turn.
+    /// Input bytes compressed since the task last yielded.
     worked: usize,
-    /// Gone at the end.
+    /// `None` at the end of the body.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
@@ -62,7 +62,7 @@ impl Pieces for Gzip {
         let this = &mut *self;
         let failed = |_| Broken("an answer cannot be compressed");
         while let Some(encoder) = &mut this.encoder {
-            // What compresses well is never too much for the client to take.
+            // Well-compressible input rarely waits for the client, so the task must yield by itself.
             if this.worked >= TURN {
                 this.worked = 0;
                 context.waker().wake_by_ref();

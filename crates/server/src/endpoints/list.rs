@@ -1,4 +1,4 @@
-//! Lists: joined out of the objects' wire bytes and sent as they are joined.
+//! List requests: responses joined from the objects' wire bytes and streamed.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::responses::respond;
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
-/// A list, or as much of it as was asked for.
+/// One page of a list.
 pub(super) struct Page {
     pub items: Vec<Arc<Object>>,
     revision: Revision,
@@ -32,7 +32,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The first of the objects that are selected, up to a limit.
+    /// The first `limit` of the selected objects.
     fn first_of(
         mut items: Vec<Arc<Object>>,
         limit: usize,
@@ -58,14 +58,14 @@ impl StoredRequest<'_> {
         self.list_response(page).await
     }
 
-    /// The objects that selectors, limit and continue token ask for.
+    /// The objects selected by selectors, `limit` and `continue`.
     pub(super) async fn page(&self) -> Result<Page, StatusError> {
         let (selection, of_version) = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
         let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
         let token = token.map(|token| ContinueToken::read(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
-        // Whoever takes what is in the cache gets all of it: such a list could not be continued.
+        // A list of any cached state (resourceVersion=0) ignores the limit, since it could not be continued.
         let limit = if matches!(at, At::Any) { 0 } else { limit };
         let snapshot = self.storage.cache.snapshot(at).await.map_err(|error| match &token {
             Some(token) => token.refused(error, &selection.prefix),
@@ -82,7 +82,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Refuses to show objects without those below a prefix that nobody can decrypt.
+    /// Fails the list if an object below the prefix cannot be decrypted.
     pub(super) fn check_sealed(&self, shown: &Snapshot, prefix: &str) -> Result<(), StatusError> {
         let Some(sealed) = shown.sealed(prefix) else { return Ok(()) };
         let key = quote(&format!("{}{}", self.storage.prefix, sealed.key()));
@@ -90,10 +90,10 @@ impl StoredRequest<'_> {
         Err(StatusError::internal(format!("unable to transform key {key}: {why}")))
     }
 
-    /// How fresh a list is wanted.
+    /// Freshness of the list, from `resourceVersion`, `resourceVersionMatch` and the continue token.
     fn list_at(&self, token: Option<&ContinueToken>, limit: usize) -> Result<At, StatusError> {
         if let Some(token) = token {
-            // Whatever it says: a version that is none is refused for being there.
+            // Checked before parsing: with a token, even an invalid resourceVersion gets this error.
             if !matches!(self.list_options()?.resource_version.as_str(), "" | "0") {
                 return Err(StatusError::bad_request(
                     "specifying resource version is not allowed when using continue",
@@ -103,8 +103,7 @@ impl StoredRequest<'_> {
         }
         let revision = self.revision()?;
         let exact = match self.list_options()?.resource_version_match.as_str() {
-            // A limited list is continued at the revision it began at, so it begins at that. What is deleted
-            // is listed in parts.
+            // A limited list continues at its first revision, so it is exact. A deletecollection is listed in pages.
             "" => limit > 0 || self.request.info.verb == Verb::DeleteCollection,
             matching => matching == "Exact",
         };
@@ -141,7 +140,7 @@ impl StoredRequest<'_> {
             head.extend_from_slice(&tail);
             return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
         }
-        // Each item of an unstructured list names its kind.
+        // Each item of an unstructured list has its own kind and apiVersion.
         let prefix = match self.resource.ty.is_unstructured() {
             true => self.kind_prefix().into(),
             false => Bytes::from("{"),
@@ -149,11 +148,11 @@ impl StoredRequest<'_> {
         Ok(ListPieces::wire((head, tail), page.items, prefix, size).response())
     }
 
-    /// What stands before and behind the items.
+    /// The bytes before and after the list's items.
     fn list_frame(&self, page: &Page) -> (Vec<u8>, Vec<u8>) {
         let (kind, version) = (&self.resource.list_kind, self.resource.api_version());
         if self.resource.ty.is_unstructured() {
-            // An unstructured list is sorted by key, and always says how to go on.
+            // An unstructured list has sorted keys and always a `continue` field.
             let token = page.token.as_deref().unwrap_or_default();
             let remaining = page.remaining.map(|left| format!(r#""remainingItemCount":{left},"#));
             let metadata = format!(
@@ -177,7 +176,7 @@ impl StoredRequest<'_> {
         (head.into_bytes(), b"]}\n".to_vec())
     }
 
-    /// A list whose items must be looked into: for other formats, versions and shapes.
+    /// A list whose items are decoded: for other formats, versions and shapes than the stored bytes have.
     async fn list_of_trees(
         &self,
         mut page: Page,
@@ -199,7 +198,7 @@ impl StoredRequest<'_> {
         trees.response(items, frame, ty.as_ref())
     }
 
-    /// A list of objects that are found out. It has no revision.
+    /// A list of a [`Lister`]'s computed objects. It has no resourceVersion.
     async fn list_found(&self, lister: &dyn Lister) -> Result<Response, StatusError> {
         let (Selection { labels, fields, .. }, _) = self.selection()?;
         let mut items = lister.list().await;
@@ -236,10 +235,10 @@ impl StoredRequest<'_> {
     }
 }
 
-/// What a list of trees looks like.
+/// Form of a list whose items are decoded.
 struct Form<'r, 'a> {
     request: &'r StoredRequest<'a>,
-    /// For rows.
+    /// Printer of the rows, if a Table was requested.
     printer: Option<Arc<Printer>>,
     metadata: Map,
 }
@@ -253,7 +252,7 @@ impl<'r, 'a> Form<'r, 'a> {
         Ok(Form { request, printer, metadata })
     }
 
-    /// What makes items of trees, and the type of the list.
+    /// The item converter, and the type of the list.
     fn trees(&self) -> (Trees, Option<TypeRef>) {
         let request = self.request;
         let (shape, ty) = match (&self.printer, &request.accepted.shape) {
@@ -270,7 +269,7 @@ impl<'r, 'a> Form<'r, 'a> {
         (Trees { resource, storage, accepted: request.accepted.clone(), shape }, ty)
     }
 
-    /// The list of items.
+    /// The list object around converted items.
     fn list(&self, items: thin_vec::ThinVec<Value>) -> Value {
         let metadata = self.metadata.clone();
         match (&self.printer, &self.request.accepted.shape) {
@@ -281,7 +280,7 @@ impl<'r, 'a> Form<'r, 'a> {
     }
 }
 
-/// Why a list cannot be had.
+/// The status for a list that the cache cannot serve.
 fn list_error(error: CacheError) -> StatusError {
     match error {
         CacheError::Expired { .. } => {
@@ -303,7 +302,7 @@ fn list_metadata(page: &Page) -> Map {
     metadata
 }
 
-/// The part of a snapshot that a request selects.
+/// The page of the snapshot that the selection, continue token and limit ask for.
 fn page(
     snapshot: &Snapshot,
     selection: &Selection,
@@ -326,7 +325,7 @@ fn page(
         }
     }
     let selected = !selection.labels.is_empty() || !selection.fields.is_empty();
-    // What is left is counted only where counting needs no look at the objects.
+    // remainingItemCount only without selectors: with them, counting would match every object.
     let remaining = (more && !selected).then(|| 1 + all.count() as u64);
     let token = items
         .last()

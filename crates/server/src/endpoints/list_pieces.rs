@@ -1,5 +1,4 @@
-//! The items of a list, written as they are sent: what waits for a client to read on is a piece, however
-//! long the list is.
+//! Streaming of a list's items: at most one piece is buffered for a client, however long the list is.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,34 +22,34 @@ use crate::responses::{encode, respond};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
-/// An answer that is no larger is made at once, with its length. What is wrong with an item is told only
-/// until then.
+/// Largest response that is written at once, with a content length. Only until then can an item's error still become
+/// the response's status.
 const WHOLE: usize = 128 << 10;
 
-/// Stands in for the items where what is around them is written.
+/// Stands for the items while the bytes around them are encoded.
 const PLACEHOLDER: &str = "ITEMS-OF-THE-LIST";
 
-/// A list on its way.
+/// Body of a list response.
 pub(super) struct ListPieces {
-    /// What stands before the items; what has been written and not sent yet.
+    /// Bytes before the items; then bytes written and not sent yet.
     head: Vec<u8>,
     tail: Vec<u8>,
     items: std::vec::IntoIter<Arc<Object>>,
     writer: ItemWriter,
-    /// How many bytes there are at least.
+    /// Lower bound of the body's size in bytes.
     size: u64,
     first: bool,
     done: bool,
 }
 
-/// How an item is written.
+/// Encoding of an item.
 pub(super) enum ItemWriter {
-    /// As it is kept, behind what it begins with.
+    /// Stored wire bytes, after this prefix.
     Wire(Bytes),
     Tree(Trees),
 }
 
-/// Items that must be looked into: for other formats, versions and shapes.
+/// Converter of items that are decoded: for other formats, versions and shapes than the stored bytes have.
 pub(super) struct Trees {
     pub resource: Arc<Resource>,
     pub storage: Arc<Storage>,
@@ -58,7 +57,7 @@ pub(super) struct Trees {
     pub shape: ItemShape,
 }
 
-/// What becomes of an item.
+/// Shape of an item in the response.
 pub(super) enum ItemShape {
     Whole,
     Row(Arc<Printer>, MicroTime),
@@ -67,7 +66,7 @@ pub(super) enum ItemShape {
 }
 
 impl ListPieces {
-    /// A list of which items can be sent as they are kept, so many bytes.
+    /// A list whose items are sent as stored; `size` is its number of bytes.
     pub fn wire(
         (head, tail): (Vec<u8>, Vec<u8>),
         items: Vec<Arc<Object>>,
@@ -82,7 +81,7 @@ impl ListPieces {
         respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(self))
     }
 
-    /// Writes on until there are so many bytes, or no more items.
+    /// Writes items until `out` has `most` bytes or no items are left.
     fn write(&mut self, out: &mut Vec<u8>, most: usize) -> Result<(), StatusError> {
         while out.len() < most && !self.done {
             let Some(item) = self.items.next() else {
@@ -146,7 +145,7 @@ impl ItemWriter {
 }
 
 impl Trees {
-    /// The answer: `frame` makes the list around its items.
+    /// The response; `frame` makes the list object around its items.
     pub fn response(
         self,
         items: Vec<Arc<Object>>,
@@ -165,7 +164,7 @@ impl Trees {
         self.streamed(head, tail, items, media)
     }
 
-    /// The answer in protobuf, which says how long it is before it begins.
+    /// The response in protobuf, where lengths come before contents.
     fn protobuf(
         self,
         items: Vec<Arc<Object>>,
@@ -193,7 +192,7 @@ impl Trees {
         self.streamed(head, tail, items, media)
     }
 
-    /// The answer at once if it is small, in pieces if not.
+    /// The response: at once if it is small, streamed if not.
     fn streamed(
         self,
         head: Vec<u8>,
@@ -214,7 +213,7 @@ impl Trees {
         Ok(respond(StatusCode::OK, media, Body::pieces(list)))
     }
 
-    /// The response for items that are found out.
+    /// The response for computed items of a `Lister`.
     pub fn whole(
         self,
         items: Vec<Value>,
@@ -225,7 +224,7 @@ impl Trees {
         encode(StatusCode::OK, &frame(items?), ty.map(TypeRef::schema), &self.accepted)
     }
 
-    /// Bytes before and behind a number of items.
+    /// The bytes before and after `count` items.
     fn around(
         &self,
         frame: impl Fn(thin_vec::ThinVec<Value>) -> Value,
@@ -238,7 +237,7 @@ impl Trees {
         let mut placeholder = Vec::new();
         match self.accepted.media {
             MediaType::Yaml => placeholder.extend(format!("- {PLACEHOLDER}\n").into_bytes()),
-            // A list of one.
+            // A list of one item.
             MediaType::Cbor => {
                 let list = Value::List([Value::from(PLACEHOLDER)].into_iter().collect());
                 cbor::encode_any(&list, &mut placeholder);
@@ -255,7 +254,7 @@ impl Trees {
         Ok((head, rest.get(placeholder.len()..).unwrap_or_default().to_vec()))
     }
 
-    /// The tree of an object, in the version that rows are made of, or that of the request.
+    /// Decodes an object, in the stored version for rows and else in the requested version.
     fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
         let row = matches!(self.shape, ItemShape::Row(..));
@@ -276,7 +275,7 @@ impl Trees {
                 Ok(table::metadata_only(object, version, &self.resource))
             }
             ItemShape::Whole => {
-                // The kind of a typed list's items goes without saying.
+                // Items of a typed list have no kind and apiVersion.
                 let typed = !self.resource.ty.is_unstructured();
                 if let Some(map) = object.as_map_mut().filter(|_| typed) {
                     map.remove("kind");
@@ -314,7 +313,7 @@ impl Trees {
             _ if self.accepted.pretty => {
                 let mut pretty = Vec::with_capacity(text.len() * 2);
                 json::indent(&text, &mut pretty);
-                // No text of JSON has a line break in it: these are between its parts.
+                // JSON strings contain no line breaks, so every break is between tokens and can be indented.
                 for line in pretty.split_inclusive(|byte| *byte == b'\n') {
                     out.extend_from_slice(line);
                     if line.ends_with(b"\n") {

@@ -1,4 +1,4 @@
-//! The verbs of resources.
+//! REST handlers: the verbs of resources (upstream: `k8s.io/apiserver/pkg/endpoints/handlers`).
 
 mod admission;
 mod apply;
@@ -59,18 +59,18 @@ pub(crate) use self::route::in_scope;
 use self::versions::ConvertedVersions;
 use crate::verb::Verb;
 
-/// What all endpoints of a server share.
+/// Settings that all REST handlers of a server share.
 #[derive(Default)]
 pub struct Endpoints {
     /// The admission chain of all writes.
     pub admission: Admission,
-    /// Authorizes once more where one verb turns into another: an update or apply that creates.
+    /// Authorizes again where a request becomes another verb: an update or apply that creates.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// `--min-request-timeout`: how long a watch lasts at least when its client does not say.
+    /// `--min-request-timeout`: shortest duration of a watch whose client sets no timeout.
     pub min_request_timeout: Duration,
 }
 
-/// [`Endpoints::min_request_timeout`] without a flag.
+/// Default of [`Endpoints::min_request_timeout`].
 pub const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl std::fmt::Debug for Endpoints {
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Endpoints {
 /// A request to a resource.
 pub(crate) struct ResourceRequest<'a> {
     pub endpoints: &'a Endpoints,
-    /// The rows of the server.
+    /// All resources of the server.
     pub resources: &'a Resources,
     pub resource: &'a Arc<Resource>,
     pub subresource: Option<&'a Subresource>,
@@ -93,11 +93,11 @@ pub(crate) struct ResourceRequest<'a> {
     has_own_labels: AtomicBool,
 }
 
-/// A request to a resource whose objects are stored.
+/// A request to a resource with storage.
 pub(crate) struct StoredRequest<'a> {
     resource_request: ResourceRequest<'a>,
     pub storage: &'a Arc<Storage>,
-    /// The object in versions that a conversion webhook has made.
+    /// The object in the versions that a conversion webhook has returned.
     converted: ConvertedVersions,
 }
 
@@ -125,7 +125,7 @@ impl ResourceRequest<'_> {
         named.map(|(_, value)| value.as_str())
     }
 
-    /// The namespace of the object; empty where its kind has none.
+    /// Namespace of the object; empty for a cluster-scoped resource.
     pub fn namespace(&self) -> &str {
         if self.resource.namespaced { &self.request.info.namespace } else { "" }
     }
@@ -138,7 +138,7 @@ impl ResourceRequest<'_> {
         self.resource.group_resource()
     }
 
-    /// The rules of what is written here: the object's, or its subresource's own.
+    /// Strategy of the write: the resource's, or the subresource's own.
     pub fn strategy(&self) -> &dyn Strategy {
         match self.subresource.map(|sub| &sub.role) {
             Some(SubresourceKind::Fields(fields)) => &*fields.strategy,
@@ -159,13 +159,13 @@ impl Endpoints {
         let routed = routed.and_then(|sub| {
             let role = sub.map(|sub| &sub.role);
             let connects = matches!(role, Some(SubresourceKind::Connecter(_)));
-            // The format of a patch counts before that of its answer. A proxied request is no patch of an object.
+            // The patch's media type is checked before the response's. A proxied PATCH does not patch an object.
             if request.info.verb == Verb::Patch && !connects {
                 patch::check(resource, &request)?;
             }
             Ok((sub, accept(resource, role, &request)?))
         });
-        // Without a route there is no warning of a deprecated version.
+        // The deprecation warning is only sent where a route exists.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
             resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
         }
@@ -173,12 +173,12 @@ impl Endpoints {
             Ok(routed) => routed,
             Err(error) => return failure_to(&request, error),
         };
-        // Failures have no rows: they take the form that the client accepts of what has one shape.
+        // A `Status` is no Table: failures use the media type that the client accepts for plain objects.
         let form = match accepted.shape {
             Shape::Whole => accepted.clone(),
             _ => form_of_failures(&request, resource.conventions.cbor),
         };
-        // A watch goes out event by event; what comes from elsewhere goes on as it comes.
+        // Watches and proxied bodies are not compressed: their events and pieces are sent as they come.
         let passed_on = request.info.verb == Verb::Watch
             || subresource.is_some_and(|sub| {
                 use SubresourceKind::{Connecter, GetterWithOptions};
@@ -205,7 +205,7 @@ impl Endpoints {
     }
 }
 
-/// The form of the response to a request to a resource. A connection has any: there it is that of failures.
+/// Negotiates the response's media type and shape. For a connect subresource it applies to failures only.
 fn accept(
     resource: &Resource,
     role: Option<&SubresourceKind>,
@@ -232,7 +232,7 @@ fn accept(
     accepted
 }
 
-/// Whether what a path names is shown in columns (`TableConvertor`): objects, their status and scale.
+/// Whether the path's objects can be shown as a Table (upstream: `TableConvertor`): objects, their status and scale.
 fn has_rows(resource: &Resource, role: Option<&SubresourceKind>) -> bool {
     match role {
         None => resource.creater.is_none(),

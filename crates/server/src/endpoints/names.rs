@@ -1,5 +1,5 @@
-//! Which object a request is about. What is written is what was authorized: an object whose name or
-//! namespace is not the request's is refused, whoever has made it, a plug-in or a patch.
+//! Name and namespace checks. An object is only written under the name and namespace that were authorized: one that a
+//! plug-in or patch has renamed or moved is refused.
 
 use kevel_api::name::is_path_segment_name;
 use kevel_api::quote::quote;
@@ -11,15 +11,14 @@ use crate::metadata;
 use crate::storage::{local_key, shown_key};
 
 impl ResourceRequest<'_> {
-    /// Brings what a client sends in line with the request: the namespace is filled in, and the name
-    /// must be the one in the path.
+    /// Fills in the request's namespace and checks that the object's name is the one in the path.
     pub(super) fn identify(&self, object: &mut Value) -> Result<(), StatusError> {
         self.fill_in_namespace(object)?;
         self.check_name(object)
     }
 
-    /// The namespace of the request goes where the object says none; another one is refused. What
-    /// needs no namespace has none.
+    /// Sets the request's namespace where the object has none, and refuses another one. A cluster-scoped object's
+    /// namespace is removed.
     pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
         let (said, namespace) = (metadata::text(object, "namespace"), self.namespace());
         if said == namespace {
@@ -33,7 +32,7 @@ impl ResourceRequest<'_> {
         Err(other_namespace())
     }
 
-    /// An object's name must be the one in the path.
+    /// Checks that the object's name is the one in the path.
     fn check_name(&self, object: &Value) -> Result<(), StatusError> {
         let (said, name) = (metadata::text(object, "name"), self.name());
         if said == name {
@@ -52,7 +51,7 @@ impl ResourceRequest<'_> {
 }
 
 impl StoredRequest<'_> {
-    /// Where an object of the request's namespace is, among those of its resource.
+    /// Key of a named object in the request's namespace, relative to the resource's prefix.
     pub(super) fn local_key(&self, name: &str) -> Result<String, StatusError> {
         let namespace = self.namespace();
         if self.resource.namespaced && namespace.is_empty() {
@@ -71,8 +70,7 @@ impl StoredRequest<'_> {
         Ok(local_key(namespace, name))
     }
 
-    /// Refuses a namespace that is a step of a path: the store has no such keys. Without a name, all of the
-    /// namespace's objects are asked for.
+    /// Refuses the namespaces `.` and `..`, which are not valid in keys. `name` is empty for a whole namespace.
     pub(super) fn check_path(&self, name: &str) -> Result<(), StatusError> {
         let namespace = self.namespace();
         if !matches!(namespace, "." | "..") {
@@ -83,13 +81,12 @@ impl StoredRequest<'_> {
         Err(StatusError::unknown(500, format!("invalid key: {}", quote(&key))))
     }
 
-    /// The key under which an object is written. The last word on it: nothing changes the object
-    /// from here on.
+    /// Key under which the object is written. Called last: the object must not change afterwards.
     pub(super) fn write_key(&self, object: &Value) -> Result<Vec<u8>, StatusError> {
         if metadata::text(object, "namespace") != self.namespace() {
             return Err(other_namespace());
         }
-        // Only an object that is made out of nothing has a name of its own choice.
+        // Only a create has no name in its path.
         if !self.name().is_empty() {
             self.check_name(object)?;
         }

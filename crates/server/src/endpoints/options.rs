@@ -1,4 +1,4 @@
-//! Query parameters as options, checked as the reference checks them.
+//! Query parameters decoded as options and validated like the reference's.
 
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::gvk::GroupKind;
@@ -13,7 +13,7 @@ use super::{ResourceRequest, StoredRequest};
 use crate::list_options::{ListOptions, parse_int, truthy};
 use crate::resource::FieldLabels;
 
-/// What becomes of fields that a kind does not have.
+/// Handling of unknown and duplicate fields (`fieldValidation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -21,13 +21,13 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
-/// Which options a write has.
+/// Kind of a write's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OptionsKind {
     Create,
     Update,
     Patch,
-    /// A patch that is applied: it must say who applies it, and may force it.
+    /// Apply patch: requires `fieldManager` and allows `force`.
     Apply,
 }
 
@@ -41,7 +41,7 @@ impl OptionsKind {
     }
 }
 
-/// How many bytes the name of a field manager may have.
+/// Longest name of a field manager in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
 
 /// Options of a write.
@@ -50,7 +50,7 @@ pub(super) struct WriteOptions {
     pub dry_run: bool,
     pub field_validation: FieldValidation,
     pub field_manager: String,
-    /// Whether the write is recorded by what it changes; an apply brings its own record.
+    /// Whether managedFields are computed from the change; an apply computes its own.
     pub tracked: bool,
 }
 
@@ -96,7 +96,7 @@ impl ResourceRequest<'_> {
         })
     }
 
-    /// The client's program: its user agent up to the first slash.
+    /// Default field manager: the user agent up to the first slash.
     fn default_manager(&self) -> String {
         let agent = self.request.header(http::header::USER_AGENT);
         let program = agent.split('/').next().unwrap_or_default();
@@ -111,7 +111,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// What is wrong with the name of a field manager.
+/// Validates the name of a field manager.
 fn invalid_manager(manager: &str) -> Vec<FieldError> {
     let path = Path::new("fieldManager");
     let mut errors = Vec::new();
@@ -126,7 +126,7 @@ fn invalid_manager(manager: &str) -> Vec<FieldError> {
 }
 
 impl StoredRequest<'_> {
-    /// The objects that a list or watch is about, and what of that only their version tells.
+    /// Selection of a list or watch, and the part of its field selector that must be matched in the requested version.
     pub(super) fn selection(&self) -> Result<(Selection, Option<VersionSelector>), StatusError> {
         let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();
         for requirement in fields.requirements_mut() {
@@ -148,7 +148,7 @@ impl StoredRequest<'_> {
         Ok((Selection { prefix, labels, fields, paths: self.storage.fields.clone() }, of_version))
     }
 
-    /// The objects that the query selects.
+    /// The request's ListOptions, validated.
     pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
         match &self.request.info.list_options {
             Some(Ok(options)) => options.validate().map(|()| options),
@@ -157,8 +157,8 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// A request that was authorized for one name selects that one: it stands in the path of the old
-    /// form of a watch, or comes from the selector itself.
+    /// Restricts the selector to the name that was authorized: from the path of a deprecated watch, or from the field
+    /// selector itself.
     fn select_name(&self, fields: &mut FieldSelector) -> Result<(), StatusError> {
         let (field, name) = ("metadata.name", self.name());
         if fields.is_empty() {
@@ -174,7 +174,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What the store calls a field that the resource may be selected by.
+    /// The stored name of a field that the resource can be selected by.
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
         let field = self.resource.strategy.selectable(field)?;
         let namespaces = self.resource.namespaced
@@ -189,13 +189,13 @@ impl StoredRequest<'_> {
         self.parameter(name).is_some_and(truthy)
     }
 
-    /// A whole number; the error is Go's.
+    /// Integer parameter; the error text is Go's.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
         let number = self.parameter(name).map(parse_int).transpose();
         number.map_err(StatusError::bad_request)
     }
 
-    /// A resource version; `None` where it says nothing or 0.
+    /// Parameter `resourceVersion`; `None` if it is empty.
     pub(super) fn revision(&self) -> Result<Option<Revision>, StatusError> {
         let text = self.parameter("resourceVersion").unwrap_or_default();
         if text.is_empty() {
@@ -208,18 +208,18 @@ impl StoredRequest<'_> {
         })
     }
 
-    /// The same for one object, or where a watch begins. The reference answers a wrong version as a failure of its own.
+    /// Parameter `resourceVersion` of a GET or watch. The reference answers an invalid one with a 500.
     pub(super) fn plain_revision(&self) -> Result<Option<Revision>, StatusError> {
         let text = self.parameter("resourceVersion").unwrap_or_default();
         self.revision().map_err(|_| StatusError::unknown(500, bad_revision(text)))
     }
 
-    /// What whoever takes any state gets.
+    /// Freshness of `resourceVersion=0`: any cached state, or consistent if the watch cache is off.
     pub(super) fn any(&self) -> At {
         if self.storage.registry.watch_cache { At::Any } else { At::Consistent }
     }
 
-    /// How fresh a GET wants its object.
+    /// Freshness of a GET.
     pub(super) fn get_at(&self) -> Result<At, StatusError> {
         let revision = self.plain_revision()?;
         Ok(match revision {
@@ -230,7 +230,7 @@ impl StoredRequest<'_> {
     }
 }
 
-/// What is wrong with the stages that a dry run leaves out: there is one, all of them.
+/// Validates `dryRun`: the only supported stage is `All`.
 pub(super) fn unsupported_dry_run(stages: &[impl AsRef<str>]) -> Option<FieldError> {
     let stages: Vec<&str> = stages.iter().map(AsRef::as_ref).collect();
     let known = stages.iter().all(|stage| *stage == "All");

@@ -1,4 +1,4 @@
-//! Owner references that an object has twice: once is enough, and the client is told.
+//! Removal of duplicate owner references, with a warning to the client.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,17 @@ use kevel_codec::json;
 
 use super::ResourceRequest;
 
-/// Stage at which owner references are looked at.
+/// Stage at which owner references are deduplicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// As the client sent them.
+    /// In the body sent by the client.
     ByClient,
-    /// As plug-ins, or a patch, have made them.
+    /// After admission plug-ins or a patch.
     AfterAdmission,
 }
 
 impl ResourceRequest<'_> {
-    /// Drops owner references that are there already, with a warning (`dedupOwnerReferencesAndAddWarning`).
+    /// Drops duplicate owner references, with a warning (upstream: `dedupOwnerReferencesAndAddWarning`).
     pub(super) fn dedup_owner_references(&self, object: &mut Value, sent: Sent) {
         let duplicates = dedup(object);
         if duplicates.is_empty() {
@@ -36,7 +36,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// Drops owner references that are there already, field by field; the UIDs of what was dropped.
+/// Drops owner references equal to an earlier one and returns their UIDs.
 fn dedup(object: &mut Value) -> Vec<String> {
     let owners = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_list_mut);
     let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return Vec::new() };

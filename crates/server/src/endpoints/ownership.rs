@@ -1,4 +1,4 @@
-//! Field ownership (`managedFields`), kept with every write.
+//! Field ownership (`managedFields`) of every write.
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -10,7 +10,7 @@ use super::{ResourceRequest, StoredRequest};
 use crate::resource::SubresourceKind;
 
 impl StoredRequest<'_> {
-    /// Records what an ordinary write sets.
+    /// Records the fields that a write other than apply sets.
     pub(super) fn record(&self, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
         self.with_field_manager(|manager| {
             manager.update(old, new, &options.field_manager, Time::now(self.request.clock()));
@@ -18,7 +18,7 @@ impl StoredRequest<'_> {
         self.forget_time_of_scales(new);
     }
 
-    /// When a scale was written is not remembered, as its ownership is kept by way of another kind.
+    /// Removes the time from a Scale's managedFields entries, since their ownership is computed by another kind.
     pub(super) fn forget_time_of_scales(&self, object: &mut Value) {
         if self.scale().is_none() {
             return;
@@ -31,7 +31,7 @@ impl StoredRequest<'_> {
                 entry.remove("time");
             }
         }
-        // Applied before updated, then by time.
+        // Apply entries before Update entries, then by time.
         list.sort_by_cached_key(|entry| {
             (entry.str_at(&["operation"]) != "Apply", entry.str_at(&["time"]).to_owned())
         });
@@ -56,7 +56,8 @@ impl StoredRequest<'_> {
         })
     }
 
-    /// Writers of an object do not own what a path of its own writes, and the other way around.
+    /// Filter of the fields that writers of this path own (upstream: `GetResetFields`): the object's do not own fields
+    /// of its subresources, nor the other way round.
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(PathElement::field(name))];
         match self.subresource.map(|sub| &sub.role) {
@@ -79,7 +80,7 @@ impl StoredRequest<'_> {
 }
 
 impl ResourceRequest<'_> {
-    /// Records what the client sets in an object that is not stored.
+    /// Records the fields that the client sets in an object that is not stored.
     pub(super) fn record_unstored(&self, object: &mut Value, options: &WriteOptions) {
         let ty = self.ty();
         let kind = self.kind();

@@ -1,4 +1,4 @@
-//! Query parameters as an object, by its type (`ParameterCodec.DecodeParameters`).
+//! Query parameters decoded into an object by its type (upstream: `ParameterCodec.DecodeParameters`).
 
 use kevel_api::schema::{Scalar, Schema};
 use kevel_api::time::Time;
@@ -6,11 +6,11 @@ use kevel_api::value::{Map, Value};
 
 use crate::list_options::{parse_int, parse_uint, truthy};
 
-/// What is not a time is the first of all.
+/// Go's zero time, for a parameter that is not a valid time.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// Reads parameters into the fields of a type, in their order; of several of a name the first counts, where the
-/// field is no list. The error is for the client.
+/// Decodes parameters into the fields of a type, in field order. A field that is not a list takes the first of several
+/// values. The error is shown to the client.
 pub(super) fn decode_parameters(
     query: &[(String, String)],
     schema: Schema<'_>,
@@ -24,7 +24,7 @@ pub(super) fn decode_parameters(
             Some(item) => list(all(), item.scalar())?,
             None => scalar(first, field.schema().scalar())?,
         };
-        // Absent is as good as zero.
+        // Zero values of non-pointer fields are left out, as absent.
         if field.pointer() || !is_zero(&value) {
             object.insert(field.name(), value);
         }
@@ -48,7 +48,7 @@ fn list<'q>(all: impl Iterator<Item = &'q str>, item: Option<Scalar>) -> Result<
     Ok(Value::List(items?.into_iter().collect()))
 }
 
-/// Lists of numbers are lists of ports.
+/// Parses a port: the only lists of numbers in options are lists of ports.
 fn port(text: &str) -> Result<Value, String> {
     let number = parse_uint(text).and_then(|number| match u16::try_from(number) {
         Ok(port) => Ok(Value::Int(port.into())),

@@ -1,4 +1,4 @@
-//! Patches: the object as it is, changed as the client says, written like an update.
+//! Patch requests: the stored object is patched and written like an update.
 
 use bytes::Bytes;
 use kevel_api::field_error::{FieldError, Path};
@@ -27,7 +27,7 @@ use crate::handler::Response;
 use crate::request::Request;
 use crate::resource::{Resource, Routing};
 
-/// How many bytes the `copy` operations of one patch may add.
+/// Bytes that the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -35,20 +35,20 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const APPLY_CBOR_PATCH: &str = "application/apply-patch+cbor";
-/// The types of patches, as error messages list them.
+/// Patch media types, in the order of error messages.
 const PATCH_TYPES: [&str; 5] =
     [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH, APPLY_CBOR_PATCH];
 
-/// A patch that has been read, with what is wrong with it that only strict clients mind.
+/// A decoded patch, with the problems that only strict field validation rejects.
 struct ReadPatch {
     patch: Patch,
     body: Bytes,
-    /// Whether it has numbers that are not written as what they are read as: `1.0` is no integer.
+    /// Whether the patch has numbers like `1.0`, which the decoder reads as an integer.
     fractions: bool,
     problems: Vec<String>,
 }
 
-/// What a patch made, read again, with the fields that its type does not have.
+/// A patched and decoded object, with the fields that its type does not have.
 struct ReadObject {
     value: Value,
     unknown: Vec<String>,
@@ -77,7 +77,7 @@ impl StoredRequest<'_> {
         let options = self.write_options(OptionsKind::Patch)?;
         let body = self.request.read_body().await?;
         self.request.audit.request_patch(|| body.clone());
-        // A patch that cannot be read counts where there is something to patch.
+        // A decoding error is reported only after the object has been read: NotFound comes first.
         let patch = self.read_patch(&media, &body, &options);
         self.replace(&options, |request, existing| {
             let patch = patch.as_ref().map_err(StatusError::clone)?;
@@ -124,7 +124,7 @@ impl StoredRequest<'_> {
         Ok(ReadPatch { patch, body: body.clone(), fractions, problems })
     }
 
-    /// The object that a patch makes of another.
+    /// Patches an object.
     fn patched(
         &self,
         existing: &Existing,
@@ -136,7 +136,7 @@ impl StoredRequest<'_> {
         let schema = ty.schema();
         let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
-        // Documents inside the object are written anew by every patch, which shows in their bytes.
+        // Every patch encodes raw documents inside the object again, which changes their bytes.
         let documents = |of: StructSchema<'_>| of.flags().has(StructFlags::DOCUMENTS);
         let by_text =
             *fractions || !problems.is_empty() || schema.as_struct().is_some_and(documents);
@@ -168,7 +168,7 @@ impl StoredRequest<'_> {
             Patch::Strategic(_) => self.convert_patched(changed, &text, options),
             _ => self.decode_patched(&text, options),
         };
-        // Where something is wrong, which of it comes first follows from how the reference writes the document.
+        // The order of several errors follows from how the reference encodes the patched document.
         if !matches!(patch, Patch::Strategic(_))
             && (by_text || read.as_ref().map_or(true, |read| !read.unknown.is_empty()))
             && let Some(lazily) = self.lazily_patched(object, body)
@@ -210,7 +210,7 @@ impl StoredRequest<'_> {
         self.unview(value, &existing.value)
     }
 
-    /// What a JSON or merge patch made, as an object of the kind that it says it is; or why it is none.
+    /// Decodes the result of a JSON or merge patch by the kind that it names.
     fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<ReadObject, String> {
         let ty = self.ty();
         let meta = json::type_meta(text)
@@ -237,7 +237,7 @@ impl StoredRequest<'_> {
         Ok(ReadObject { value, unknown })
     }
 
-    /// What a patch made that also changed the version.
+    /// Decodes the result of a patch that changed `apiVersion`.
     fn decode_other_version(
         &self,
         text: &[u8],
@@ -261,7 +261,7 @@ impl StoredRequest<'_> {
         Ok(ReadObject { value, unknown })
     }
 
-    /// What a strategic merge patch made. It stays of the kind that it was, whatever the patch says.
+    /// Decodes the result of a strategic merge patch. Its kind stays, even if the patch changes `kind` or `apiVersion`.
     fn convert_patched(
         &self,
         mut changed: Value,
@@ -271,7 +271,7 @@ impl StoredRequest<'_> {
         let ty = self.ty();
         let decoded = match json::decode(text, ty.schema(), unknown_fields(options)) {
             Ok(decoded) => decoded,
-            // The converter has other words, and takes some of what the decoder does not.
+            // The converter words errors differently, and accepts some values that the decoder rejects.
             Err(error) => {
                 from_unstructured(&mut changed, ty.schema())?;
                 let mut text = Vec::new();
@@ -287,8 +287,8 @@ impl StoredRequest<'_> {
         Ok(ReadObject { value, unknown })
     }
 
-    /// A document without a version is taken for one in the reference's internal version, whose fields have
-    /// other names: it knows none of them.
+    /// Decodes a document without `apiVersion`. The reference reads it in its internal version, whose Go field names
+    /// match none of the JSON fields, so every field is unknown.
     fn decode_internal(&self, text: &[u8]) -> Result<ReadObject, String> {
         let document = json::decode_any(text, json::Unknown::Ignore);
         let document = document.map_err(|error| error.to_string())?.value;
@@ -300,7 +300,7 @@ impl StoredRequest<'_> {
         Ok(ReadObject { value, unknown })
     }
 
-    /// What only strict clients mind: an error for them, warnings for others who want to know.
+    /// Reports problems by `fieldValidation`: an error for Strict, warnings for Warn.
     fn mind(&self, problems: Vec<String>, options: &WriteOptions) -> Result<(), String> {
         match options.field_validation {
             FieldValidation::Strict if !problems.is_empty() => Err(json::strict_message(&problems)),
@@ -321,7 +321,7 @@ impl StoredRequest<'_> {
     }
 }
 
-/// Refuses patches that the kind does not take, and those of nothing.
+/// Refuses patch types that the resource does not support, and patches without a name.
 pub(super) fn check(resource: &Resource, request: &Request) -> Result<(), StatusError> {
     let conventions = &resource.conventions;
     let taken = |media: &&str| match *media {
@@ -342,7 +342,7 @@ pub(super) fn check(resource: &Resource, request: &Request) -> Result<(), Status
     if request.info.name.is_empty() { Err(name_required()) } else { Ok(()) }
 }
 
-/// The form of a patch, without parameters.
+/// Media type of a patch, without parameters.
 fn media(request: &Request) -> &str {
     let content_type = request.header(http::header::CONTENT_TYPE);
     content_type.split(';').next().unwrap_or_default().trim()
@@ -364,7 +364,7 @@ fn has_fraction(value: &Value) -> bool {
     }
 }
 
-/// Whether a merge patch says anything about what the object is.
+/// Whether a merge patch sets `apiVersion` or `kind`.
 fn changes_kind(patch: &Value) -> bool {
     ["apiVersion", "kind"].iter().any(|field| patch.at(&[field]).is_some())
 }

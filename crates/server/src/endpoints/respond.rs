@@ -1,4 +1,4 @@
-//! Objects as answers.
+//! Responses with a single object.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,8 +14,7 @@ use crate::responses::{InHand, encode, respond};
 use crate::type_ref::TypeRef;
 
 impl StoredRequest<'_> {
-    /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
-    /// of it is looked at.
+    /// Responds with an object's wire bytes. They are not decoded if the client accepts the stored version and format.
     pub(super) async fn object(
         &self,
         code: StatusCode,
@@ -47,7 +46,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// An object's tree in the version of the request.
+    /// Decodes an object in the requested version.
     pub(super) async fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         kevel_compute::expect(&self.request.meter, wire.len()).await;
         if self.storage.shows(wire, &self.resource.kind) {
@@ -81,7 +80,7 @@ impl StoredRequest<'_> {
 }
 
 impl ResourceRequest<'_> {
-    /// The 406 for a client that asks for the metadata of a list where there is an object, or the other way round.
+    /// The 406 for a request of PartialObjectMetadataList where the result is an object, or the other way round.
     pub(super) fn misfit(&self, asked: &str, is: &str, suffix: &str) -> StatusError {
         let kind = self.kind();
         let package = match kind.group.as_str() {
@@ -96,7 +95,7 @@ impl ResourceRequest<'_> {
         StatusError::unacceptable(why)
     }
 
-    /// The kind that failures name: what an unstructured object says of itself, and the path's for all others.
+    /// Group and kind in failures: those in the body of an unstructured object, else those of the path.
     pub(super) fn said_group_kind(&self, object: &Value) -> GroupKind {
         if !self.resource.ty.is_unstructured() {
             return self.resource.group_kind();
@@ -105,17 +104,17 @@ impl ResourceRequest<'_> {
         GroupKind::new(version.group, object.str_at(&["kind"]))
     }
 
-    /// The kind of what is sent and answered: the object's, or that of its subresource.
+    /// Kind of the request and response body: the resource's, or the subresource's.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)
     }
 
-    /// The type of what is answered: the object's, or that of its subresource.
+    /// Type of the response body: the resource's, or the subresource's.
     pub(super) fn ty(&self) -> TypeRef {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
     }
 
-    /// A tree in the format that the client accepts; as it is for the server's own.
+    /// Encodes an object in the negotiated media type; for an in-process client it stays a tree.
     pub(super) fn encoded(
         &self,
         code: StatusCode,

@@ -1,5 +1,4 @@
-//! Whether a request's method and path lead anywhere. The verb is the one that was authorized: a route
-//! that would mean another one is none.
+//! Routing by method and path. A route whose verb is not the authorized one does not match.
 
 use http::Method;
 use kevel_api::status::StatusError;
@@ -9,7 +8,7 @@ use crate::request_info::{Depth, RequestInfo};
 use crate::resource::{Connecter, Resource, Routing, Subresource, SubresourceKind};
 use crate::verb::Verb;
 
-/// Methods and what they mean.
+/// HTTP methods and the verbs that they mean.
 type Routes = &'static [(Method, Verb)];
 
 const COLLECTION: Routes = &[
@@ -17,7 +16,7 @@ const COLLECTION: Routes = &[
     (Method::POST, Verb::Create),
     (Method::DELETE, Verb::DeleteCollection),
 ];
-/// Across namespaces nothing is made or deleted.
+/// Collections across all namespaces support only list and watch.
 const ALL_NAMESPACES: Routes = &[(Method::GET, Verb::List)];
 const OBJECT: Routes = &[
     (Method::GET, Verb::Get),
@@ -34,7 +33,7 @@ const SUBRESOURCE: Routes = &[
 ];
 const WATCH: Routes = &[(Method::GET, Verb::Watch)];
 
-/// Checks a request to a resource; the subresource that it is about, if it is about one.
+/// Checks that a route exists, and returns the requested subresource, if any.
 pub(super) fn check<'r>(
     resource: &'r Resource,
     info: &RequestInfo,
@@ -64,8 +63,8 @@ pub(super) fn check<'r>(
     Ok(subresource)
 }
 
-/// Whether a path has the scope of a resource. What has routes refuses all other paths itself; what goes
-/// by verbs leaves them to the next server.
+/// Whether the path's scope (namespaced or not) fits the resource. With `Routing::Routes` all paths are handled here
+/// and refused later; with `Routing::Verbs` others go to the next server in the chain.
 pub(crate) fn in_scope(resource: &Resource, info: &RequestInfo) -> bool {
     let across = matches!(info.verb, Verb::List | Verb::Watch);
     match (resource.conventions.routing, resource.namespaced, info.namespace.is_empty()) {
@@ -75,7 +74,7 @@ pub(crate) fn in_scope(resource: &Resource, info: &RequestInfo) -> bool {
     }
 }
 
-/// There is a route for each method and form of path.
+/// Checks the method and form of path as the reference's go-restful routes do.
 fn check_routes(
     resource: &Resource,
     info: &RequestInfo,
@@ -102,7 +101,7 @@ fn check_routes(
     let (_, verb) = routes.find(|(known, _)| known == method).ok_or_else(|| bare(405))?;
     let below = info.depth != Depth::Collection;
     match *verb {
-        // Without a name, another verb was authorized.
+        // An empty name was authorized as another verb.
         _ if below && info.name.is_empty() => Err(name_required()),
         Verb::List if info.verb == Verb::Watch && !allows(Verb::Watch) => {
             Err(StatusError::method_not_supported(&resource.group_resource(), Verb::Watch.as_str()))
@@ -113,7 +112,7 @@ fn check_routes(
     }
 }
 
-/// A connection has a route for each method that it takes, and perhaps one for all that stands below.
+/// Checks a request to a connect subresource: its methods, and the paths below it if it takes a subpath.
 fn check_connect(
     resource: &Resource,
     connecter: &dyn Connecter,
@@ -128,11 +127,11 @@ fn check_connect(
     if !connecter.methods().contains(method) {
         return Err(bare(405));
     }
-    // Without a name, another verb was authorized.
+    // An empty name was authorized as another verb.
     if info.name.is_empty() { Err(name_required()) } else { Ok(()) }
 }
 
-/// The verb alone counts, whatever method or path said it.
+/// Checks the verb alone, whatever method and path it came from (custom resources).
 fn check_verb(
     resource: &Resource,
     info: &RequestInfo,

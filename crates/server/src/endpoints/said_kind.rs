@@ -1,4 +1,4 @@
-//! The kind that an object says to be of, and what a client hears whose object is of another one, or of none.
+//! Kind named by a request's body, and the errors for a body of another kind, or of none.
 
 use kevel_api::convert;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind, ParseGroupVersionError};
@@ -7,10 +7,10 @@ use kevel_api::status::StatusError;
 
 use crate::resource::api_version;
 
-/// Where the reference says that a scheme was made: of those that it is released with, all at one place.
+/// Place in the source where the reference says that its scheme was made; release builds name this one for all schemes.
 pub(super) const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// Refuses an object of another kind than the path's.
+/// Refuses a body of another kind than the path's.
 pub(super) fn check_kind(
     expected: &GroupVersionKind,
     version: &str,
@@ -32,7 +32,7 @@ pub(super) fn check_kind(
     )))
 }
 
-/// The kind that an object says to be of. What it does not say is as the path has it.
+/// The kind that a body names; missing parts are taken from the path.
 fn said_kind(
     expected: &GroupVersionKind,
     version: &str,
@@ -45,7 +45,7 @@ fn said_kind(
     Ok(said.with_kind(if kind.is_empty() { expected.kind.as_str() } else { kind }))
 }
 
-/// Why an object that says to be of a kind is not one of the path's kind, if so.
+/// The reason why a body's kind is not the path's kind, if so.
 pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
     let found = match said_kind(expected, version, kind) {
         Ok(found) if found == *expected => return None,
@@ -70,7 +70,7 @@ pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str)
     ))
 }
 
-/// What is of the path's kind and cannot be read as such.
+/// The 400 for a body of the path's kind that cannot be decoded as such.
 pub(super) fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {
     StatusError::bad_request(format!(
         "{} in version \"{}\" cannot be handled as a {}: {error}",
@@ -78,7 +78,7 @@ pub(super) fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) 
     ))
 }
 
-/// What cannot be read as a kind that a server of custom objects has not registered.
+/// The 400 for a kind that the reference's scheme of custom resources does not register.
 pub(super) fn unregistered(kind: &GroupVersionKind) -> StatusError {
     StatusError::bad_request(format!(
         "no kind is registered for the type {}.{} in scheme \"{SCHEME}\"",
@@ -86,7 +86,7 @@ pub(super) fn unregistered(kind: &GroupVersionKind) -> StatusError {
     ))
 }
 
-/// What cannot be read at all.
+/// The 400 for a body that cannot be decoded at all.
 pub(super) fn unrecognized(kind: &GroupVersionKind, why: &str, body: &[u8]) -> StatusError {
     StatusError::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {why} ({})",
@@ -95,7 +95,7 @@ pub(super) fn unrecognized(kind: &GroupVersionKind, why: &str, body: &[u8]) -> S
     ))
 }
 
-/// The beginning of a body, for people: text as text, anything else in hexadecimal.
+/// Beginning of a body for error messages: text as text, other bytes in hexadecimal.
 fn summary(body: &[u8]) -> String {
     const MOST: usize = 30;
     if body.is_empty() {
@@ -110,8 +110,7 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// Refuses an unstructured object of another version than the path's. That it is of another kind is found
-/// out later.
+/// Refuses an unstructured object of another version than the path's. Another kind is refused later.
 pub(super) fn check_unstructured_kind(
     expected: &GroupVersionKind,
     version: &str,
@@ -131,12 +130,12 @@ pub(super) fn check_unstructured_kind(
     }
 }
 
-/// An unstructured object that does not say its kind; `shown` is its body as people read it.
+/// The 400 for an unstructured object without `kind`; `shown` is its body as text.
 pub(super) fn missing_kind(expected: &GroupVersionKind, shown: &str, body: &[u8]) -> StatusError {
     unrecognized(expected, &format!("Object 'Kind' is missing in '{shown}'"), body)
 }
 
-/// The same of its version.
+/// The 400 for an unstructured object without `apiVersion`.
 pub(super) fn missing_version(expected: &GroupVersionKind, kind: &str, shown: &str) -> StatusError {
     StatusError::bad_request(format!(
         "{kind} in version \"\" cannot be handled as a {}: Object 'apiVersion' is missing in '{shown}'",
@@ -144,7 +143,7 @@ pub(super) fn missing_version(expected: &GroupVersionKind, kind: &str, shown: &s
     ))
 }
 
-/// What says to be of the path's kind in another version than the path's.
+/// The 400 for an object of the path's kind in another version.
 fn other_version(said: &str, expected: &GroupVersionKind) -> StatusError {
     let wanted = api_version(&expected.group, &expected.version);
     StatusError::bad_request(format!(
@@ -152,13 +151,13 @@ fn other_version(said: &str, expected: &GroupVersionKind) -> StatusError {
     ))
 }
 
-/// Whether objects of a kind are objects of another one, in another version.
+/// Whether `found` is another version of the `expected` kind.
 fn is_other_version(found: &GroupVersionKind, expected: &GroupVersionKind) -> bool {
     let same_kind = found.kind == expected.kind && found != expected;
     same_kind && convert::converts(found, &expected.group_version())
 }
 
-/// The other version of the path's kind that an object says to be of, if it does.
+/// The other version of the path's kind that a body names, if it does.
 pub(super) fn other_version_said(
     expected: &GroupVersionKind,
     version: &str,

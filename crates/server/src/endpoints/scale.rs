@@ -1,4 +1,4 @@
-//! Writes to the scale of an object, which are writes to the object.
+//! Writes to the scale subresource, which are writes to the object.
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::{GroupKind, GroupResource};
@@ -11,7 +11,7 @@ use crate::resource::SubresourceKind;
 use crate::scale::Scale;
 
 impl StoredRequest<'_> {
-    /// The scale that the request is about, if it is.
+    /// Scale of the requested subresource, if it is `scale`.
     pub(super) fn scale(&self) -> Option<&Scale> {
         match self.subresource.map(|sub| &sub.role) {
             Some(SubresourceKind::Scale(scale)) => Some(scale),
@@ -19,7 +19,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What the client sees of an object: itself, or its scale.
+    /// The object as the client sees it: itself, or its Scale.
     pub(super) fn view(&self, object: Value) -> Result<Value, StatusError> {
         match (self.scale(), self.subresource) {
             (Some(scale), Some(sub)) => {
@@ -29,7 +29,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// The object as the client wants it, which may have spoken of its scale.
+    /// The object that the client wants written; a Scale's replicas are put into the stored object.
     pub(super) fn unview(&self, wanted: Value, object: &Value) -> Result<Value, StatusError> {
         let Some(scale) = self.scale() else { return Ok(wanted) };
         let count = wanted.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
@@ -49,7 +49,7 @@ impl StoredRequest<'_> {
         Ok(object)
     }
 
-    /// A UID in a scale must be that of its object.
+    /// Checks that a UID in a Scale is that of its object.
     pub(super) fn check_scale_uid(
         &self,
         scale: &Scale,

@@ -1,4 +1,4 @@
-//! Objects as rows for people, and objects as their metadata.
+//! Tables (`meta.k8s.io` Table) and PartialObjectMetadata of objects.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use crate::resource::{Resource, SubresourceKind};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
-/// Turns the objects of a request into rows.
+/// Converts the objects of a request into Table rows (upstream: `TableConvertor`).
 pub(super) struct Printer {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
     content: RowContent,
-    /// The type of what is answered.
+    /// Type of the response.
     ty: TypeRef,
     pub include: Include,
-    /// The version of `meta.k8s.io` that the client accepts.
+    /// Version of `meta.k8s.io` that the client accepts.
     version: String,
 }
 
-/// What a row shows.
+/// Subject of a row.
 #[derive(Clone, Copy)]
 enum RowContent {
     Object,
     Scale(&'static dyn Columns),
-    /// The object of some other subresource.
+    /// The object of another subresource.
     Other,
 }
 
-/// How much of each object stands beside its row.
+/// Part of the object in each row (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Include {
     None,
@@ -48,7 +48,7 @@ pub(super) enum Include {
 }
 
 impl Printer {
-    /// The printer that a request wants.
+    /// The printer for a request's Table.
     pub fn new(request: &StoredRequest<'_>, version: &str) -> Result<Self, StatusError> {
         let content = match request.subresource.map(|sub| &sub.role) {
             None | Some(SubresourceKind::Status | SubresourceKind::Fields(_)) => RowContent::Object,
@@ -65,7 +65,7 @@ impl Printer {
         })
     }
 
-    /// An object, in the version of the request, as a table of one row.
+    /// A Table with one row for an object in the requested version.
     pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
         let stored = match self.converts() {
             true => {
@@ -77,7 +77,7 @@ impl Printer {
         self.event(stored, true)
     }
 
-    /// A stored object as a table of one row. Of a watch's tables, only the first has headers.
+    /// A Table with one row for a stored object. Only the first Table of a watch has column definitions.
     pub fn event(&self, object: Value, headers: bool) -> Result<Value, StatusError> {
         let mut metadata = Map::new();
         if let Some(revision) = object.at(&["metadata", "resourceVersion"]) {
@@ -95,7 +95,7 @@ impl Printer {
         }
     }
 
-    /// A table of rows.
+    /// A Table of the given rows.
     pub fn table(&self, rows: ThinVec<Value>, metadata: Map, headers: bool) -> Value {
         let columns = self.columns();
         let mut table = Map::from_iter([
@@ -115,7 +115,7 @@ impl Printer {
         table.into()
     }
 
-    /// The row of an object: as it is stored, or as it is served where versions have columns of their own.
+    /// The row of an object: in the stored version, or in the served one where versions have their own columns.
     pub fn row(&self, object: Value, now: MicroTime) -> Result<Value, StatusError> {
         let columns = self.columns();
         let cells = columns.cells(&object, now).into_iter().collect();
@@ -135,7 +135,7 @@ impl Printer {
         Ok(row.into())
     }
 
-    /// What stands beside a row, as the text of its own type.
+    /// The row's `object`, encoded as JSON by its own type.
     fn beside(&self, object: Value) -> Result<Option<Value>, StatusError> {
         let (object, ty) = match self.include {
             Include::Object => (self.served(object)?, self.ty.clone()),
@@ -148,7 +148,7 @@ impl Printer {
         Ok(Some(Value::Raw(text.into())))
     }
 
-    /// An object in the version of the request.
+    /// Converts an object to the requested version.
     fn served(&self, object: Value) -> Result<Value, StatusError> {
         if !self.converts() {
             return Ok(object);
@@ -158,7 +158,7 @@ impl Printer {
         served.ok_or_else(|| StatusError::internal("the object has no such version"))
     }
 
-    /// Whether rows are made of another version than is served.
+    /// Whether rows are made from another version than the requested one.
     fn converts(&self) -> bool {
         matches!(self.content, RowContent::Object)
             && !self.resource.columns.per_version()
@@ -183,7 +183,7 @@ impl Include {
     }
 }
 
-/// Watchers wait for the end of the initial events, however little they want to see of objects.
+/// Whether an object is the bookmark that ends the initial events: watchers get it even with `includeObject=None`.
 fn ends_initial_events(object: &Value) -> bool {
     object.str_at(&["metadata", "annotations", INITIAL_EVENTS_END]) == "true"
 }
@@ -198,7 +198,7 @@ fn definition(column: &Column, description: &str) -> Value {
     ]))
 }
 
-/// An object's metadata as an object of its own, without annotations that conversions make.
+/// PartialObjectMetadata of an object, without annotations made by conversions.
 pub(super) fn metadata_only(mut object: Value, version: &str, resource: &Resource) -> Value {
     let converted = resource.conventions.converted_annotations;
     if let Some(Value::Map(annotations)) = object.at_mut(&["metadata", "annotations"]) {
@@ -215,29 +215,29 @@ pub(super) fn metadata_only(mut object: Value, version: &str, resource: &Resourc
     ]))
 }
 
-/// A list of objects that are nothing but metadata.
+/// A PartialObjectMetadataList.
 pub(super) fn metadata_list(items: ThinVec<Value>, metadata: Map, version: &str) -> Value {
     let mut list = Map::from_iter([
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
         ("metadata", metadata.into()),
     ]);
-    // One without items is sent as `null`, unlike a list of whole objects.
+    // Without items the field is sent as `null`, unlike in a list of whole objects.
     if !items.is_empty() {
         list.insert("items", Value::List(items));
     }
     list.into()
 }
 
-/// What is sent of an object of which only the metadata is wanted.
+/// Type of PartialObjectMetadata.
 pub(super) static METADATA: TypeRef =
     TypeRef::BuiltIn(builtin::defined("meta.v1.PartialObjectMetadata"));
-/// A list of those.
+/// Type of PartialObjectMetadataList.
 pub(super) static METADATA_LIST: TypeRef =
     TypeRef::BuiltIn(builtin::defined("meta.v1.PartialObjectMetadataList"));
-/// A table of objects.
+/// Type of a Table.
 pub(super) static TABLE: TypeRef = TypeRef::BuiltIn(builtin::defined("meta.v1.Table"));
-/// One of its rows.
+/// Type of a Table's row.
 pub(super) static ROW: TypeRef = TypeRef::BuiltIn(builtin::defined("meta.v1.TableRow"));
 
 #[cfg(test)]

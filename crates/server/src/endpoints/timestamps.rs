@@ -1,12 +1,12 @@
-//! When something was written is not told of a write that changed nothing.
+//! Timestamps of `managedFields` stay when a write changes nothing else.
 
 use kevel_api::value::{Map, Value};
 
 use crate::type_ref::TypeRef;
 
-/// Takes back the times of `managedFields` where nothing else is different (`IgnoreManagedFieldsTimestampsTransformer`).
-/// Who records fields does not know what plug-ins and rules take back afterwards; without this, a client and a plug-in of
-/// different opinions would write for ever.
+/// Restores the times of `managedFields` where nothing else differs (upstream:
+/// `IgnoreManagedFieldsTimestampsTransformer`). Plug-ins and strategies run after the field manager and may revert the
+/// client's change; without this, such a client would cause a write with each update.
 pub(super) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, ty: &TypeRef) {
     let before = old.list_at(&["metadata", "managedFields"]);
     let after = object.list_at(&["metadata", "managedFields"]);
@@ -23,7 +23,7 @@ pub(super) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, 
     set(object, old.at(&["metadata", "managedFields"]).cloned());
     let same = match ty.is_unstructured() {
         true => *object == *old,
-        // What is empty is as good as absent.
+        // Empty counts as absent.
         false => ty.schema().equal(Some(object), Some(old)),
     };
     if !same {
@@ -31,7 +31,7 @@ pub(super) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, 
     }
 }
 
-/// Whether two entries are the same but for their times.
+/// Whether two managedFields entries differ at most in their times.
 fn same_but_time(a: &Value, b: &Value) -> bool {
     let fields = |value| {
         let fields = Value::as_map(value).into_iter().flat_map(Map::iter);
@@ -52,7 +52,7 @@ mod tests {
 
     const TIMES: &str = "managedFields: [{manager: m, time: t1}]";
 
-    /// Whether the times stay where a write changes the first object to the second.
+    /// Whether the times stay when a write changes the object `old` to `new`.
     fn stay(ty: &TypeRef, old: &str, new: &str) -> bool {
         let read = |text: &str| yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value;
         let (old, mut object) = (read(old), read(&new.replace("t1", "t2")));

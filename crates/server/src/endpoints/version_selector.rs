@@ -1,5 +1,5 @@
-//! Selection by fields of the version that a request is about, where a webhook makes that version: the cache,
-//! which has objects as they are stored, cannot tell.
+//! Field selectors of a version that a conversion webhook makes: the cache, which has stored versions, cannot match
+//! them.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::StoredRequest;
 use crate::resource::Resource;
 use crate::storage::Storage;
 
-/// The fields that are the same in every version.
+/// Prefix of the fields that are the same in every version.
 const METADATA: &str = "metadata.";
 
-/// What objects must be in a version.
+/// Field selector to be matched in the requested version.
 pub(super) struct VersionSelector {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
@@ -23,7 +23,7 @@ pub(super) struct VersionSelector {
 }
 
 impl VersionSelector {
-    /// Takes what only the version of the request tells out of a selection by fields.
+    /// Moves the requirements that depend on the requested version out of `fields`.
     pub fn take(request: &StoredRequest<'_>, fields: &mut FieldSelector) -> Option<Self> {
         if !request.storage.converts_remotely() {
             return None;
@@ -39,7 +39,7 @@ impl VersionSelector {
         Some(VersionSelector { resource, storage, fields: FieldSelector::new(own) })
     }
 
-    /// Filters objects: the selected ones remain.
+    /// Returns the objects that the selector matches.
     pub async fn select(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, StatusError> {
         let to = self.resource.kind.group_version();
         let converted = self.storage.converted(objects.clone(), &to).await?;
@@ -54,7 +54,7 @@ impl VersionSelector {
         Ok(selected)
     }
 
-    /// What changes are to somebody who sees only the selected objects.
+    /// Narrows watch events to the selected objects: a change may become an addition or deletion.
     pub async fn narrow_all(&self, deliveries: Vec<Delivery>) -> Vec<Delivery> {
         let mut narrowed = Vec::new();
         for delivery in deliveries {
@@ -82,7 +82,7 @@ impl VersionSelector {
         Some(Delivery { change, event })
     }
 
-    /// Whether an object is selected. One that cannot be converted is: the client is told why when it is sent.
+    /// Whether an object is selected. One that cannot be converted is, so that the client gets the conversion error.
     pub async fn selects(&self, object: Option<&Arc<Object>>) -> bool {
         let Some(object) = object else { return false };
         self.select(vec![object.clone()]).await.map_or(true, |selected| !selected.is_empty())
@@ -103,7 +103,7 @@ impl VersionSelector {
     }
 }
 
-/// A field as selectors name it; empty where an object has none.
+/// A selector field's value as text; empty where the object has none.
 fn text_at(object: &Value, field: &str) -> String {
     let steps: Vec<&str> = field.split('.').collect();
     match object.at(&steps) {

@@ -1,5 +1,4 @@
-//! The versions of an object, for the field manager: each manager's fields are those of the
-//! version that it wrote.
+//! Versions of an object for the field manager: each manager's fields are recorded in the version that it wrote.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,10 +11,10 @@ use kevel_patch::managed_fields::{Filter, OtherVersions};
 use super::StoredRequest;
 use crate::storage::Storage;
 
-/// How often a webhook is called for versions that turn out to be needed.
+/// Most rounds of conversion webhook calls for versions that the field manager needs.
 const MAX_ROUNDS: usize = 8;
 
-/// The versions of a kind.
+/// Versions of a kind, for the field manager.
 pub(super) struct Versions<'a> {
     pub storage: &'a Storage,
     pub group: &'a str,
@@ -44,16 +43,16 @@ impl OtherVersions for Versions<'_> {
 }
 
 impl Versions<'_> {
-    /// A version of the group that the request is about: to its field manager, others are none. So an Event forgets who
-    /// wrote it by the other of its two groups.
+    /// Parses an apiVersion of the request's group; the field manager does not know other groups. So an Event written
+    /// through one of its two groups loses the managers of the other.
     fn version(&self, api_version: &str) -> Option<GroupVersion> {
         let version: GroupVersion = api_version.parse().ok()?;
         (version.group == self.group).then_some(version)
     }
 }
 
-/// Objects in versions that a conversion webhook has made, and those that it is still to make: the
-/// field manager does not wait. What it misses is converted, then it runs again.
+/// Objects in versions that a conversion webhook has returned, and the versions still missing. The field manager does
+/// not wait: missing versions are converted, then it runs again.
 #[derive(Debug, Default)]
 pub(crate) struct ConvertedVersions(Mutex<Conversions>);
 
@@ -81,7 +80,7 @@ impl ConvertedVersions {
 }
 
 impl StoredRequest<'_> {
-    /// Converts the object to the versions that some work with the field manager will need.
+    /// Converts the object to the versions that `work`, which runs the field manager, will need.
     pub(super) async fn convert_versions(&self, work: impl Fn()) -> Result<(), StatusError> {
         if !self.storage.converts_remotely() {
             return Ok(());

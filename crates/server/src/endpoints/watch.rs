@@ -1,4 +1,4 @@
-//! Watches: events as they happen, several in one write where they come together.
+//! Watch requests: events as they happen, several in one write where they coincide.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use crate::responses::{cbor_document, respond};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
-/// A watch that nobody limits.
+/// Duration of a watch without a timeout.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Says that the initial state is complete.
+/// Annotation of the bookmark that ends the initial events.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl StoredRequest<'_> {
@@ -39,7 +39,7 @@ impl StoredRequest<'_> {
         let revision = self.plain_revision()?;
         let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
         let (snapshot, watcher) = match (initial, revision) {
-            // The state as of now first, told apart from what follows by a bookmark.
+            // Streaming list: the current state first, ended by a bookmark.
             (Some(true), _) => {
                 let at = match revision {
                     None => At::Consistent,
@@ -70,7 +70,8 @@ impl StoredRequest<'_> {
         let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
-            // A watch that says nothing of a beginning has one, too.
+            // A watch from 0 or unset begins with the state even without `sendInitialEvents`, and gets the bookmark at
+            // its end.
             Some(snapshot) => stream.beginning_with(snapshot, bookmarks && initial != Some(false)),
             None => stream,
         };
@@ -89,33 +90,33 @@ impl StoredRequest<'_> {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
             _ => match self.endpoints.min_request_timeout {
                 Duration::ZERO => NO_TIMEOUT,
-                // Spread, so that clients that came together do not come back together.
+                // Random, so that clients that connected together do not reconnect together.
                 least => least + least.mul_f64(spread()),
             },
         })
     }
 }
 
-/// A number from 0 to 1 that differs from watch to watch.
+/// A random number from 0 to 1.
 fn spread() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let hasher = std::collections::hash_map::RandomState::new().build_hasher();
     (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Writes events in the version, shape and format that the client accepts.
+/// Encodes watch events in the version, shape and media type that the client accepts.
 pub(super) struct Encoder {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
     media: MediaType,
     shape: Shape,
-    /// Where rows are wanted.
+    /// Printer of the rows, if Tables are requested.
     printer: Option<Printer>,
-    /// Whether the next table says what its columns are, as only the first of a watch does.
+    /// Whether the next Table has column definitions, as only the first of a watch does.
     headers: bool,
-    /// By which encoded events are shared with other watchers.
+    /// Key under which encoded events are shared with other watchers.
     id: EncoderId,
-    /// The same of a table that says what its columns are.
+    /// Like `id`, for Tables with column definitions.
     id_with_headers: EncoderId,
     prefix: String,
     sent: Option<WatchEvents>,
@@ -140,7 +141,7 @@ impl Encoder {
                 _ => ("TableOfMetadata", meta.as_str()),
             },
         };
-        // Versions of one kind are told apart by what their objects begin with.
+        // The prefix names the version, which tells versions of one kind apart.
         let prefix = request.kind_prefix();
         let media = request.accepted.media.name();
         let id = |headers: &str| {
@@ -160,7 +161,7 @@ impl Encoder {
         })
     }
 
-    /// Lets a webhook convert objects together that are sent next. What it refuses of them is told with the object.
+    /// Converts the next objects in one call of the conversion webhook. Errors are reported later, with each object.
     pub(super) async fn prepare(&self, objects: &[Arc<Object>]) {
         if self.storage.converts_remotely() {
             let to = self.resource.kind.group_version();
@@ -178,7 +179,7 @@ impl Encoder {
         self.sent(out.len() - before);
     }
 
-    /// An event of so many bytes goes out.
+    /// Counts a sent event of so many bytes.
     fn sent(&mut self, bytes: usize) {
         self.headers = false;
         if let Some(sent) = &self.sent {
@@ -186,7 +187,7 @@ impl Encoder {
         }
     }
 
-    /// An event; its bytes are shared by all who are sent the same.
+    /// Encodes an event; its bytes are shared by all watchers with the same encoding.
     pub(super) async fn event(&mut self, delivery: &Delivery) -> Bytes {
         let Some(object) = delivery.event.object(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
@@ -241,13 +242,13 @@ impl Encoder {
         }
     }
 
-    /// Whether a webhook must convert the object to the version of the request.
+    /// Whether a conversion webhook must convert the object to the requested version.
     fn remote(&self, object: &Object) -> bool {
         let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
         self.storage.converts_remotely() && !object.wire().is_ok_and(shown)
     }
 
-    /// The same as [`Encoder::object`], for an object whose version others must make.
+    /// Like [`Encoder::object`], for an object that a conversion webhook converts.
     async fn converted(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
         let to = self.resource.kind.group_version();
         let value = match object.wire() {
@@ -288,7 +289,7 @@ impl Encoder {
         self.frame(event, bytes, out);
     }
 
-    /// Puts an event around an object.
+    /// Wraps an encoded object in a watch event.
     fn frame(&self, event: &str, object: Vec<u8>, out: &mut Vec<u8>) {
         match self.media {
             MediaType::Protobuf => {
@@ -305,7 +306,7 @@ impl Encoder {
         }
     }
 
-    /// An object that says nothing but how far the watch is.
+    /// Writes a BOOKMARK event with the revision that the watch has reached.
     pub(super) fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion", revision.to_string().as_str().into());
@@ -349,7 +350,7 @@ fn watch_event_message(event: &str, object: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The same in CBOR: a map of two, in which an object is an item with its own tag before it.
+/// Writes a watch event in CBOR: a map with `type` and `object`, where the object keeps its self-described tag.
 fn write_cbor_event(event: &str, object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(cbor::SELF_DESCRIBED);
     cbor::encode_map_head(2, out);

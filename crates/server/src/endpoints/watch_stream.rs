@@ -1,5 +1,5 @@
-//! A watch as it goes out: the state that it begins with, then what happens. What waits for a client to
-//! read on is a piece; what it has not got to is in the cache, which everybody shares.
+//! Body of a watch: the initial state, then events. At most one piece is buffered for a client; events that it has not
+//! read yet stay in the cache, which all watchers share.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,42 +21,42 @@ use crate::flowcontrol::WatchSeats;
 use crate::future::Pending;
 use crate::lease::Lease;
 
-/// How often a client that wants bookmarks gets one.
+/// Interval of bookmarks.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// How many objects are looked at for a piece of the initial state, at most: few of them may be wanted.
+/// Most objects examined for one piece of the initial state: few of them may be selected.
 const INITIAL_BATCH: usize = 500;
 
-/// A watch on its way.
+/// State of a running watch.
 pub(super) struct Stream {
     initial: Option<Initial>,
     watcher: Watcher,
-    /// What the watcher's selection leaves to be selected.
+    /// Part of the field selector that the watcher's selection cannot match.
     of_version: Option<VersionSelector>,
     encoder: Encoder,
     bookmarks: Option<Interval>,
     /// End of the watch. Taken while a piece is made.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What it was given to begin with, and its place among the watches.
+    /// Flow control seats of the initialization, and the registration among the watches.
     seats: Option<WatchSeats>,
-    /// Whether objects were taken that are not sent yet: how far the watcher is says nothing of the client then.
+    /// Whether objects were taken and not sent yet: the watcher's revision is then ahead of the client's.
     unsent: bool,
     over: bool,
 }
 
-/// The state that a watch begins with.
+/// Initial state of a watch.
 ///
-/// A snapshot keeps objects that have long been replaced. It is held for a client that reads as long as the
-/// log remembers what came after it, which keeps them too: without that the watch could not go on anyway.
+/// A snapshot keeps replaced objects alive. It is held for a client that reads as long as the log has all changes after
+/// it, and so those objects too: once they are dropped, the watch could not go on anyway.
 struct Initial {
     snapshot: Lease<Snapshot>,
     revision: Revision,
-    /// The last key that was sent.
+    /// Last key that was sent.
     after: Option<String>,
     end_bookmark: bool,
 }
 
 impl Stream {
-    /// What happens from where a watcher stands, for so long.
+    /// A watch from the watcher's revision on, for at most `limit`.
     pub fn new(watcher: Watcher, encoder: Encoder, limit: Duration) -> Self {
         Stream {
             initial: None,
@@ -71,19 +71,19 @@ impl Stream {
         }
     }
 
-    /// The same of those that are selected in their version, too.
+    /// Adds the part of the field selector that depends on the requested version.
     pub fn selecting(mut self, of_version: Option<VersionSelector>) -> Self {
         self.of_version = of_version;
         self
     }
 
-    /// The same with its seats, which it gives back once it has begun.
+    /// Adds the flow control seats, which are released after initialization.
     pub fn with_seats(mut self, seats: Option<WatchSeats>) -> Self {
         self.seats = seats;
         self
     }
 
-    /// The same, and how far it is, now and then.
+    /// Adds periodic bookmarks.
     pub fn with_bookmarks(mut self) -> Self {
         let first = timer_now() + BOOKMARK_INTERVAL;
         let mut timer = tokio::time::interval_at(first, BOOKMARK_INTERVAL);
@@ -92,7 +92,7 @@ impl Stream {
         self
     }
 
-    /// The same behind the state where it begins, the end of which may be told by a bookmark.
+    /// Adds the initial state, and the bookmark at its end if `end_bookmark`.
     pub fn beginning_with(mut self, snapshot: Snapshot, end_bookmark: bool) -> Self {
         let revision = snapshot.revision();
         let snapshot = Lease::new(snapshot);
@@ -100,14 +100,14 @@ impl Stream {
         self
     }
 
-    /// The watch as a body.
+    /// The watch as a response body.
     pub fn pieces(mut self) -> WatchPieces {
         self.note_progress();
         WatchPieces { next: Some(Box::pin(self.step())) }
     }
 
-    /// The next piece, and what is left. The deadline holds whatever the piece waits for: a change, or a webhook that
-    /// converts what has changed.
+    /// Makes the next piece and returns the remaining stream. The deadline also holds while a conversion webhook is
+    /// called.
     async fn step(mut self) -> (Bytes, Option<Stream>) {
         if self.over {
             return (Bytes::new(), None);
@@ -122,7 +122,7 @@ impl Stream {
         (piece, Some(self))
     }
 
-    /// The last piece of a watch whose time is up.
+    /// The last piece of a watch whose timeout has passed.
     fn end(&mut self) -> Bytes {
         let mut out = Vec::new();
         if self.bookmarks.is_some() && !self.unsent {
@@ -163,7 +163,7 @@ impl Stream {
         out.into()
     }
 
-    /// Changes that the watcher has seen, those that are selected.
+    /// Encodes the deliveries that are selected.
     async fn events(&mut self, mut seen: Vec<Delivery>) -> Bytes {
         self.unsent = true;
         if let Some(of_version) = &self.of_version {
@@ -183,7 +183,7 @@ impl Stream {
         piece
     }
 
-    /// Keeps the seats as long as there is state to send, and no longer.
+    /// Holds the seats until the initial state is sent.
     fn note_progress(&mut self) {
         let Some(seats) = &mut self.seats else { return };
         match self.initial.as_ref().map(|initial| &initial.after) {
@@ -200,7 +200,7 @@ impl Stream {
 
     async fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
         let (selection, after) = (self.watcher.selection(), initial.after.as_deref());
-        // Taken from a copy, which costs a reference count: selecting is charged, and the lease may end meanwhile.
+        // A clone costs one reference count. Selecting is charged, so the lease may end meanwhile.
         let snapshot = initial.snapshot.with(|snapshot| snapshot.clone());
         let Some(batch) = snapshot.map(|snapshot| Batch::take(&snapshot, selection, after)) else {
             let (requested, oldest) = (initial.revision, self.watcher.cache().oldest());
@@ -225,11 +225,11 @@ impl Stream {
     }
 }
 
-/// As many objects of a snapshot as make a piece.
+/// Objects of a snapshot for one piece.
 #[derive(Default)]
 struct Batch {
     objects: Vec<Arc<Object>>,
-    /// The key of the last one that was looked at.
+    /// Key of the last object that was examined.
     last: Option<String>,
     more: bool,
 }
@@ -253,10 +253,10 @@ impl Batch {
     }
 }
 
-/// Done when the log does not remember what came after a revision.
+/// Completes when the log no longer has all changes after `revision`.
 async fn forgotten(cache: Arc<Cache>, revision: Revision) {
     loop {
-        // What is younger than this is remembered, unless there is far too much of it.
+        // Younger changes are in the log, unless it overflows.
         sleep(LOG_AGE).await;
         if cache.oldest() > revision {
             return;
@@ -264,7 +264,7 @@ async fn forgotten(cache: Arc<Cache>, revision: Revision) {
     }
 }
 
-/// A watch as a body.
+/// The watch as a response body.
 pub(super) struct WatchPieces {
     next: Option<Pending<'static, (Bytes, Option<Stream>)>>,
 }
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     const KEY: &[u8] = b"/registry/maps/a";
-    /// So that few writes are more than the log keeps.
+    /// Large, so that a few writes exceed the log.
     const LARGE: usize = 1 << 20;
 
     async fn write(engine: &Embedded, cache: &Cache, expected: Revision) -> Revision {

@@ -1,4 +1,4 @@
-//! Answers over a WebSocket, for pages in a browser: watches, whose events are messages, and logs.
+//! Responses over a WebSocket, for browsers: watches, one message for each event, and logs.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -21,38 +21,38 @@ use crate::negotiate::MediaType;
 use crate::proxy::refused;
 use crate::serving::{Taken, Upgrade};
 
-/// The only version there is.
+/// The only WebSocket version (RFC 6455).
 const VERSION: &str = "13";
-/// How long a client has to take the close frame.
+/// Time for the client to take the close frame.
 const CLOSING: Duration = Duration::from_secs(1);
-/// How much of a log is a message: what the reference reads at a time.
+/// Bytes of a log per message: the reference's read size.
 const LOG_MESSAGE: usize = 2048;
-/// A client need not send anything; how much is read at a time of what it says all the same.
+/// Bytes read at a time of data from the client, which is ignored.
 const HEARD: usize = 4 << 10;
 
-/// What a log is sent by: bytes, or their base64.
+/// WebSocket subprotocols of logs: bytes, or base64.
 const LOG_PROTOCOLS: &[Protocol] = &[
     NONE,
     Protocol { name: "binary.k8s.io", ..NONE },
     Protocol { name: "base64.binary.k8s.io", base64: true, ..NONE },
 ];
 
-/// What the pieces of an answer are to be as messages.
+/// Conversion of the response's pieces into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A text for each line: events in JSON.
+    /// A text message for each line: events in JSON.
     Lines,
-    /// What stands behind each length: events in protobuf.
+    /// A message for each length-prefixed part: events in protobuf.
     Delimited,
-    /// Each item: events in CBOR.
+    /// A message for each item: events in CBOR.
     Items,
-    /// Bytes.
+    /// Binary messages.
     Binary,
-    /// Bytes, in base64.
+    /// Base64 text messages.
     Base64,
 }
 
-/// Turns a watch's answer into one that goes on as a WebSocket, or into a refusal.
+/// Turns a watch's response into a WebSocket upgrade, or into a refusal.
 pub(super) fn watch(headers: &HeaderMap, media: MediaType, mut watch: Response) -> Response {
     match handshake(headers) {
         Ok((accept, protocol)) => {
@@ -83,7 +83,7 @@ pub(super) fn watch(headers: &HeaderMap, media: MediaType, mut watch: Response) 
     }
 }
 
-/// The same for a log, or whatever else is bytes.
+/// Turns a log's, or another byte stream's, response into a WebSocket upgrade, or into a refusal.
 pub(super) fn bytes(method: &Method, headers: &HeaderMap, mut log: Response) -> Response {
     match accept(method, headers, LOG_PROTOCOLS) {
         Ok((accepted, protocol)) => {
@@ -104,8 +104,8 @@ fn go_on(mut answer: Response, form: Form) -> Response {
 
 const BAD_VERSION: &str = "missing or bad WebSocket Version";
 
-/// The answer to the client's key and the protocol, or what is wrong. Whatever single protocol the
-/// client names is fine: nothing depends on it here.
+/// Checks the handshake, and returns the accept key and the subprotocol. Any single subprotocol is accepted, since
+/// nothing depends on it.
 fn handshake(
     headers: &HeaderMap,
 ) -> Result<(HeaderValue, Option<HeaderValue>), (StatusCode, &'static str)> {
@@ -116,7 +116,7 @@ fn handshake(
     if text(headers, SEC_WEBSOCKET_VERSION) != VERSION {
         return Err((StatusCode::BAD_REQUEST, BAD_VERSION));
     }
-    // Pages of any origin are served, but must name it: only browsers send this.
+    // Any origin is accepted, but the header is required; only browsers send it.
     let origin = text(headers, ORIGIN);
     let is_absolute = |uri: Uri| uri.scheme().is_some() || origin.starts_with('/');
     if !origin.parse().is_ok_and(is_absolute) {
@@ -135,7 +135,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Sends what the body has, and listens, until either side has had enough.
+/// Sends the body and reads from the client until either side ends.
 async fn converse(taken: Taken, mut body: Body, form: Form) {
     let mut socket = Socket::new(taken, Role::Server);
     form.greet(&mut socket);
@@ -146,7 +146,7 @@ async fn converse(taken: Taken, mut body: Body, form: Form) {
     }
 }
 
-/// Says why the connection is to be closed; nothing if the client is gone, or there is no telling what is missing.
+/// Polls both directions; the result is the close code, or `None` if the client is gone or the body is incomplete.
 fn poll_converse(
     socket: &mut Socket<Taken>,
     body: &mut Body,
@@ -178,7 +178,7 @@ fn poll_converse(
 }
 
 impl Form {
-    /// An empty message before a log tells the client that there is one.
+    /// Sends the empty message that announces a log.
     fn greet<IO>(self, socket: &mut Socket<IO>) {
         match self {
             Form::Lines | Form::Delimited | Form::Items => {}
@@ -187,7 +187,7 @@ impl Form {
         }
     }
 
-    /// Sends a piece; `None` if it is not whole.
+    /// Sends a piece; `None` if it is incomplete.
     fn send<IO>(self, socket: &mut Socket<IO>, piece: &[u8]) -> Option<()> {
         match self {
             Form::Lines => piece
