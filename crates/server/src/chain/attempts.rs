@@ -1,4 +1,4 @@
-//! Decisions about requests, counted and measured by their results.
+//! Metrics of authentication and authorization attempts, by result.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use kevel_clock::Stopwatch;
 
 use crate::metrics::{Counter, Family, Histogram};
 
-/// The metrics of a filter that decides. Those of a result are looked up once, not for each request.
+/// Metrics of a filter that authenticates or authorizes. The series of a result are looked up once, not per request.
 #[derive(Debug)]
 pub(super) struct Attempts<const RESULTS: usize> {
     pub filter: Arc<Histogram>,
@@ -16,11 +16,11 @@ pub(super) struct Attempts<const RESULTS: usize> {
     pub results: [(&'static str, Recorded); RESULTS],
 }
 
-/// Nothing until there is something to show.
+/// Series of a result; empty until the result first occurs, so that unused series are not exported.
 pub(super) type Recorded = OnceLock<(Arc<Counter>, Arc<Histogram>)>;
 
 impl<const RESULTS: usize> Attempts<RESULTS> {
-    /// Records a decision that has taken until now. Says how long.
+    /// Records a decision and returns how long it took.
     pub(super) fn record(&self, result: &str, started: Stopwatch) -> Duration {
         let took = started.elapsed();
         let seconds = took.as_secs_f64();

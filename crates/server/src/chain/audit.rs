@@ -1,4 +1,4 @@
-//! Audits the request: see [`crate::audit`].
+//! Audit of requests (upstream: `WithAudit`): see [`crate::audit`].
 
 use std::io::Read as _;
 use std::pin::Pin;
@@ -24,10 +24,10 @@ use crate::negotiate::MediaType;
 use crate::request::Request;
 use crate::responses::InHand;
 
-/// Requests that take longer are annotated with how long they took.
+/// Latency above which the audit event is annotated with the latency of each phase.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// Audits requests whose user is known.
+/// Audits authenticated requests (upstream: `WithAudit`).
 #[derive(Debug)]
 pub(super) struct WithAudit;
 
@@ -63,7 +63,8 @@ impl Filter for WithAudit {
     }
 }
 
-/// Audits a request that is refused before its turn.
+/// Audits a request refused before the audit filter: failed authentication, invalid timeout (upstream:
+/// `WithFailedAuthenticationAudit`).
 pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static, ()> {
     let audit = request.audit.clone();
     if !audit.begin(&request.audited()) {
@@ -75,7 +76,7 @@ pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static,
     })
 }
 
-/// Notes the answer: its code, what it says about a failure, and what it holds.
+/// Records the response in the audit event: its code, failure and object.
 fn answered(audit: &AuditContext, response: &Response) {
     let code = response.status().as_u16();
     match response.extensions().get() {
@@ -99,7 +100,7 @@ fn content_type(response: &Response) -> &str {
     value.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// A request under way. If it is dropped before it is done, its client is gone.
+/// Audit of a running request. If it is dropped before `done`, the client has disconnected.
 struct Audited {
     audit: AuditContext,
     long_running: bool,
@@ -146,7 +147,7 @@ impl Audited {
         self.audit.process(Stage::Panic).await;
     }
 
-    /// Why there is no response: its deadline is over, or its client is gone.
+    /// Status of a request without a response: its deadline has passed, or its client has disconnected.
     fn given_up(&self) -> Status {
         if self.deadline.is_some_and(|deadline| deadline <= monotonic_now()) {
             return out_of_time().into_status();
@@ -182,7 +183,7 @@ impl Drop for Audited {
     }
 }
 
-/// A response in pieces: complete when the last one has been sent, or its client is gone.
+/// A streamed body, whose audit event is completed when it ends or the client disconnects.
 struct AuditedBody {
     body: Body,
     kept: Option<Kept>,
@@ -190,7 +191,7 @@ struct AuditedBody {
     audited: Option<Audited>,
 }
 
-/// What has been sent, for an event that holds it.
+/// Bytes sent so far, for an event at level RequestResponse.
 struct Kept {
     content_type: String,
     compressed: bool,
@@ -198,13 +199,13 @@ struct Kept {
 }
 
 impl Kept {
-    /// The body as it was before it was compressed.
+    /// The body, decompressed.
     fn whole(self) -> Vec<u8> {
         if !self.compressed {
             return self.body;
         }
         let mut whole = Vec::new();
-        // What does not come to its end is not kept: it is no object.
+        // A truncated body is not recorded: it is not a whole object.
         match flate2::read::GzDecoder::new(&self.body[..]).read_to_end(&mut whole) {
             Ok(_) => whole,
             Err(_) => Vec::new(),
@@ -234,7 +235,7 @@ impl AuditedBody {
             let content_type = kept.content_type.clone();
             audited.audit.response_object(&content_type, &kept.whole());
         }
-        // A watch waits for events: that is no latency.
+        // A watch mostly waits for events, which is not latency.
         let audited = self.audited.take().filter(|audited| !audited.long_running);
         if let Some(trackers) = audited.as_ref().and_then(|audited| audited.trackers.as_ref()) {
             trackers.add(Phase::ResponseWrite, self.began.elapsed());

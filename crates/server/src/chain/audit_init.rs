@@ -1,4 +1,4 @@
-//! Every request has an audit ID, and its client knows it.
+//! Audit ID of every request, also sent in the response (upstream: `WithAuditInit`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// The header of an audit ID.
+/// Header of the audit ID.
 pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Gives a request the client's audit ID, or a new one, and says it in the answer.
+/// Sets the request's audit ID, the client's or a new one, and adds it to the response.
 #[derive(Debug, Default)]
 pub(super) struct AuditInit {
     auditor: Option<Arc<Auditor>>,
@@ -27,8 +27,8 @@ impl AuditInit {
         AuditInit { auditor, ..AuditInit::default() }
     }
 
-    /// An ID that nobody else has. It is no secret: a counter, hashed with what the process drew at
-    /// random once, is as good as a draw for each request, and cheaper.
+    /// A unique ID. It need not be secret: a counter hashed with a random key of the process is cheaper than random
+    /// bytes for each request.
     fn new_id(&self) -> String {
         let count = self.count.fetch_add(1, Relaxed);
         let halves = [0u8, 1].map(|half| self.hasher.hash_one((count, half)));
@@ -60,10 +60,10 @@ impl Filter for AuditInit {
     }
 }
 
-/// How much of an audit ID the log shows.
+/// Longest audit ID in the log, in bytes.
 const MAX_LOGGED: usize = 64;
 
-/// An audit ID for the log. Clients may send long ones.
+/// An audit ID cut for the log, since clients may send long ones.
 pub(super) fn logged(id: &str) -> &str {
     let end = (0..=MAX_LOGGED.min(id.len())).rev().find(|&end| id.is_char_boundary(end));
     id.get(..end.unwrap_or(0)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Authenticates the request.
+//! Authentication of requests (upstream: `WithAuthentication`).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::responses::failure_to;
 use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
-/// Headers by which a front proxy names the user. They are removed after authentication.
+/// Headers of the front proxy (`--requestheader-*`) that are removed after authentication.
 const FRONT_PROXY: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
 const FRONT_PROXY_EXTRA: &str = "x-remote-extra-";
 
@@ -79,7 +79,8 @@ impl Filter for Authentication {
                 }
             };
             if http2 && unknown {
-                // Anonymous requests that fail end their connection: each costs the client a handshake.
+                // A failed anonymous request ends its HTTP/2 connection, so that each attempt costs the client a
+                // handshake.
                 response.headers_mut().insert(header::CONNECTION, plain::CLOSE);
             }
             response
@@ -103,7 +104,7 @@ fn is_anonymous(user: &User) -> bool {
     user.name == ANONYMOUS || user.groups.iter().any(|group| group == ALL_UNAUTHENTICATED)
 }
 
-/// Few names for all users: metrics are not the place to learn them.
+/// User name as a metric label: a few well-known names, so that metrics do not disclose users.
 fn compressed(name: &str) -> &str {
     const KNOWN: [&str; 5] =
         ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];

@@ -1,4 +1,4 @@
-//! Authorizes the request.
+//! Authorization of requests (upstream: `WithAuthorization`).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::responses::failure_to;
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
 
-/// Lets requests pass that are allowed.
+/// Passes allowed requests on, and responds 403 to others.
 pub(super) struct Authorization {
     authorizer: Arc<dyn Authorizer>,
     attempts: Attempts<4>,
@@ -45,14 +45,14 @@ impl Filter for Authorization {
             let Some(user) = &request.user else {
                 return plain::internal_error(&request.parts.uri, "no user on request.");
             };
-            // The user after impersonation, as in priority and fairness.
+            // User after impersonation, as for priority and fairness.
             request.meter.set_flow(ComputeFlow::of(&user.name));
             let started = Stopwatch::start();
             let attributes = Attributes::of(&request.info, user);
             let opinion = self.authorizer.authorize(&attributes).await;
             let took = self.attempts.record(result(&opinion), started);
             LatencyTrackers::add_to(&request, Phase::Authorization, took);
-            // An authorizer that knows enough to allow need not know everything.
+            // An authorizer may allow a request and report an error, too.
             if opinion.decision == Decision::Allow {
                 annotate_allowed(&request, &opinion.reason);
                 return next.handle(request).await;
@@ -77,7 +77,7 @@ fn result(opinion: &Opinion) -> &'static str {
     }
 }
 
-/// Says in the audit log that a request is allowed, and why.
+/// Records in the audit event that the request is allowed, and the reason.
 pub(super) fn annotate_allowed(request: &Request, reason: &str) {
     annotate(request, &[(DECISION, "allow"), (REASON, reason)]);
 }
@@ -86,7 +86,7 @@ fn annotate(request: &Request, annotations: &[(&str, &str)]) {
     annotations.iter().for_each(|(key, value)| request.audit.annotate(key, value));
 }
 
-/// A refusal. It repeats what the client has said, which no browser shall take for a page.
+/// The response to a refused request. `nosniff`, since the message repeats text of the request.
 pub(super) fn refused(request: &Request, error: StatusError) -> Response {
     let mut response = failure_to(request, error);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, plain::NO_SNIFF);

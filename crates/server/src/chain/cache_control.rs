@@ -7,10 +7,10 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// What answers say that do not say anything else about caches.
+/// Default `Cache-Control` of responses.
 pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, private");
 
-/// Forbids caches to keep answers.
+/// Sets `Cache-Control` where the response has none (upstream: `WithCacheControl`).
 #[derive(Debug)]
 pub(super) struct CacheControl;
 

@@ -1,4 +1,4 @@
-//! Requests that compute for long do not keep others waiting.
+//! Compute budget of requests: long computations do not block other requests.
 
 use kevel_compute::Metered;
 
@@ -6,7 +6,7 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Meters the turns of requests: one whose compute budget is used up goes on beside the runtime's workers.
+/// Meters the polls of requests: one that exceeds its compute budget runs outside the runtime's workers.
 #[derive(Debug)]
 pub(super) struct ComputeBudget;
 

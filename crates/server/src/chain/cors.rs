@@ -1,4 +1,4 @@
-//! `--cors-allowed-origins`: cross-origin requests.
+//! `--cors-allowed-origins`: cross-origin requests (upstream: `WithCORS`).
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use kevel_regexp::Regexp;
@@ -24,7 +24,7 @@ const ALLOW: [(HeaderName, HeaderValue); 4] = [
     (header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
 ];
 
-/// The patterns of origins, or what is wrong with them.
+/// Compiles the patterns of allowed origins.
 pub fn origins(patterns: &[String]) -> Result<Vec<Regexp>, String> {
     let compiled: Result<_, _> = patterns.iter().map(|pattern| Regexp::new(pattern)).collect();
     compiled.map_err(|error| {
@@ -36,7 +36,7 @@ pub fn origins(patterns: &[String]) -> Result<Vec<Regexp>, String> {
     })
 }
 
-/// Allows pages of these origins to send requests and to read the responses.
+/// Adds CORS headers to responses for the allowed origins.
 #[derive(Debug)]
 pub(super) struct Cors(pub Vec<Regexp>);
 

@@ -1,4 +1,4 @@
-//! `--goaway-chance`: HTTP/2 connections that last for ever are spread over servers again.
+//! `--goaway-chance`: rebalances long-lived HTTP/2 connections over servers (upstream: `WithProbabilisticGoaway`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,11 +10,11 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Ends the connection of an HTTP/2 request now and then.
+/// Closes the connection of an HTTP/2 request with the configured probability.
 #[derive(Debug)]
 pub(super) struct ProbabilisticGoaway {
     chance: f64,
-    /// A counter, made random by a hash that nobody outside knows.
+    /// Counter, hashed with a random key to get the random numbers.
     count: AtomicU64,
     hasher: RandomState,
 }

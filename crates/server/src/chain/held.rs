@@ -1,4 +1,4 @@
-//! Things that end with an answer, not with the handler that began it.
+//! Values that live until a response's body has been sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,16 +9,16 @@ use http_body::Body as _;
 use crate::body::{Body, Piece, Pieces};
 use crate::handler::Response;
 
-/// Something that lasts until an answer has been sent, or its client is gone: dropped then.
+/// A value that is dropped when the response has been sent or the client has disconnected.
 pub(super) trait Hold: Send + Unpin + 'static {
-    /// So many bytes of the body are sent now.
+    /// Called when so many bytes of the body are sent.
     fn sent(&mut self, _bytes: u64) {}
 }
 
 impl Hold for crate::lifecycle::InFlight {}
 
-/// Keeps `held` until the answer's body has been sent. A body that is there in full takes no time
-/// of its own: the server writes it when the client reads.
+/// Keeps `held` until the response's body has been streamed. A body that is complete already is not waited for: the
+/// server writes it when the client reads.
 pub(super) fn hold(response: Response, mut held: impl Hold) -> Response {
     match response.body().size_hint().exact() {
         Some(size) => {

@@ -1,4 +1,4 @@
-//! `--strict-transport-security-directives`.
+//! `--strict-transport-security-directives` (upstream: `WithHSTS`).
 
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
@@ -7,12 +7,12 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Tells browsers to come by HTTPS only.
+/// Sets the `Strict-Transport-Security` header.
 #[derive(Debug)]
 pub(super) struct Hsts(HeaderValue);
 
 impl Hsts {
-    /// `None` if there are no directives, or no header can hold them.
+    /// `None` if there are no directives, or they are no valid header value.
     pub(super) fn new(directives: &[String]) -> Option<Self> {
         let value = HeaderValue::from_str(&directives.join("; ")).ok()?;
         (!directives.is_empty()).then_some(Hsts(value))

@@ -1,4 +1,4 @@
-//! A line in the log for each request, from `-v=3` on.
+//! HTTP request log, from `-v=3` on (upstream: `httplog.WithLogging`).
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::handler::{Filter, Handler, Response};
 use crate::metrics::labels;
 use crate::request::Request;
 
-/// Logs requests when they have been answered.
+/// Logs requests after their responses.
 #[derive(Debug)]
 pub(super) struct HttpLogging;
 
@@ -57,11 +57,11 @@ impl Hold for Line {}
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// Written when the answer has been sent, or its client is gone.
+/// Logs when the response has been sent, or the client has disconnected.
 impl Drop for Line {
     fn drop(&mut self) {
         let Line { verb, uri, started, user_agent, audit_id, source, flow, code } = self;
-        // A connection that went on in another protocol had no answer.
+        // An upgraded (hijacked) connection has no response code.
         let hijacked = (*code == SWITCHING_PROTOCOLS).then_some(true);
         let resp = hijacked.is_none().then_some(*code);
         let init_latency = flow.initialization();

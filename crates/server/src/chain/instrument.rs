@@ -1,4 +1,4 @@
-//! Counts and measures requests.
+//! Request metrics (upstream: `InstrumentRouteFunc`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::{Metrics, Series};
 use crate::request::Request;
 
-/// Records requests that are for something that there is.
+/// Records metrics of requests whose path or resource is served.
 pub(super) struct Instrument {
     pub metrics: Arc<Metrics>,
     pub installed: Installed,
@@ -58,8 +58,8 @@ impl Filter for Instrument {
     }
 }
 
-/// Records when the answer has been sent, or its client is gone. Without an answer there is nothing
-/// to record.
+/// Metrics of one request, recorded when the response has been sent or the client has disconnected. Without a response
+/// nothing is recorded.
 struct RequestRecord {
     series: Arc<Series>,
     trackers: Option<LatencyTrackers>,

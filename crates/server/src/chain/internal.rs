@@ -1,5 +1,5 @@
-//! The chain of requests from the server's own controllers: they need no authentication or authorization,
-//! but are audited as all others are.
+//! Handler chain of in-process clients, the server's own controllers: audited, without authentication and
+//! authorization.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
 
-/// The way of controllers to `handler`. Without an auditor it is the shortest.
+/// Builds the chain before `handler`. Without an auditor it is `handler` itself.
 pub fn internal(audit: Option<Arc<Auditor>>, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Some(auditor) = audit else { return handler };
     let mut chain = Chain::default();
@@ -24,7 +24,7 @@ pub fn internal(audit: Option<Arc<Auditor>>, handler: Arc<dyn Handler>) -> Arc<d
     chain.before(handler)
 }
 
-/// Notes for the auditors that a request is allowed, as it is for `system:masters`.
+/// Annotates the audit event as allowed, as for `system:masters`.
 #[derive(Debug)]
 struct Allowed;
 

@@ -1,11 +1,11 @@
-//! Where the time of a request goes: see [`crate::latency_trackers`].
+//! Latency of a request's phases: see [`crate::latency_trackers`].
 
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::request::Request;
 
-/// Puts [`LatencyTrackers`] on requests.
+/// Adds [`LatencyTrackers`] to requests (upstream: `WithLatencyTrackers`).
 #[derive(Debug)]
 pub(super) struct WithLatencyTrackers;
 

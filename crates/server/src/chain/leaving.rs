@@ -1,4 +1,4 @@
-//! A server that is about to stop sends its clients' connections elsewhere while it still answers.
+//! Connections are closed late in the shutdown delay, while the server still answers.
 
 use http::header;
 
@@ -8,22 +8,21 @@ use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::signals::Signal;
 
-/// Ends the connection of every request that is answered late in the shutdown delay. One that were closed between two
-/// requests could be closed in the face of the second, and not every client asks again; one that ends with an answer is not
-/// used again.
+/// Sets `Connection: close` on every response late in the shutdown delay. Closing an idle connection races with the
+/// client's next request, which not every client retries; a connection closed by a response is not used again.
 #[derive(Debug)]
 pub(super) struct Leaving(pub Signal);
 
 impl Filter for Leaving {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        // What arrives before costs nothing.
+        // Requests before the signal are not wrapped.
         if !self.0.is_signaled() {
             return next.handle(request);
         }
         let pending = next.handle(request);
         Box::pin(async move {
             let mut response = pending.await;
-            // An answer that goes on in another protocol says what its connection is.
+            // An upgrade response sets its own `Connection` header.
             if !response.headers().contains_key(header::CONNECTION) {
                 response.headers_mut().insert(header::CONNECTION, plain::CLOSE);
             }

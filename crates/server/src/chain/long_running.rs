@@ -1,4 +1,4 @@
-//! Which requests last as long as they last.
+//! Long-running requests (upstream: `BasicLongRunningRequestCheck`).
 
 use crate::request_info::RequestInfo;
 use crate::verb::Verb;

@@ -1,5 +1,4 @@
-//! `--max-requests-inflight`, `--max-mutating-requests-inflight`: more than that at a time come
-//! again later.
+//! `--max-requests-inflight`, `--max-mutating-requests-inflight` (upstream: `WithMaxInFlightLimit`).
 
 use std::sync::Arc;
 
@@ -14,11 +13,10 @@ use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request::Request;
 use crate::user::PRIVILEGED;
 
-/// The seconds that a refused client should wait.
+/// `Retry-After` of refused requests, in seconds.
 const RETRY_AFTER: u64 = 1;
 
-/// Limits how many requests are under way, those that read and those that write apart. 0 is no
-/// limit.
+/// Limits the number of concurrent read-only and mutating requests; others get a 429. 0 is unlimited.
 pub(super) struct MaxInFlight {
     pub read_only: usize,
     pub mutating: usize,
@@ -48,7 +46,7 @@ impl Filter for MaxInFlight {
     }
 }
 
-/// A place among the requests under way; left when dropped.
+/// A slot of a running request, released on drop.
 struct Slot {
     metrics: Arc<Metrics>,
     mutating: bool,

@@ -1,17 +1,17 @@
-//! A 404 means that there is no such thing, not that it is not there yet.
+//! 503 instead of 404 until all paths are installed (upstream: `WithMuxAndDiscoveryComplete`).
 
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::signals::Signal;
 
-/// On requests that came before all paths were installed. Who would answer 404 to such a request
-/// answers 503 instead: controllers delete things because of a 404.
+/// Request extension: set if not all paths were installed when the request arrived. Handlers then answer 503 instead of
+/// 404, since controllers delete objects because of a 404.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MuxAndDiscoveryIncomplete;
 
-/// Marks requests that came early. It looks when they come: a path that is installed a moment later
-/// does not make an answer right that was found before.
+/// Marks early requests. The signal is read on arrival: a path installed during the request does not make a 404
+/// correct.
 #[derive(Debug)]
 pub(super) struct MuxAndDiscoveryComplete(pub Signal);
 

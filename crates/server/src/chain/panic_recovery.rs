@@ -1,4 +1,4 @@
-//! A panic ends one request, not the server.
+//! Panic recovery: a panic ends one request, not the server (upstream: `WithPanicRecovery`).
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -21,10 +21,10 @@ use crate::request::Request;
 
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
-/// How much of a stack the log shows.
+/// Bytes of a stack trace in the log.
 const MAX_STACK: usize = 64 << 10;
 
-/// Answers 500 for a request that panics, and logs the stack.
+/// Responds 500 to a request that panics, and logs the stack.
 #[derive(Debug)]
 pub(super) struct PanicRecovery(());
 
@@ -38,7 +38,7 @@ impl PanicRecovery {
 impl Filter for PanicRecovery {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         let whose = Whose::of(&request);
-        // Filters may do some of their work when they are called.
+        // Filters may do work in `filter` itself, before their future is polled.
         let pending = match watched(|| next.handle(request)) {
             Ok(pending) => pending,
             Err(panic) => return Box::pin(std::future::ready(whose.answer(panic))),
@@ -55,7 +55,7 @@ impl Filter for PanicRecovery {
     }
 }
 
-/// What the log says about the request.
+/// Fields of the request for the log.
 struct Whose {
     method: http::Method,
     uri: http::Uri,
@@ -96,7 +96,7 @@ impl Whose {
     }
 }
 
-/// A body whose pieces may panic: it breaks off then.
+/// A body that ends with an error if one of its pieces panics.
 struct Recovering {
     body: Body,
     whose: Option<Whose>,
@@ -120,7 +120,7 @@ impl Pieces for Recovering {
     }
 }
 
-/// What was panicked with.
+/// Payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
 /// The future's output, or its panic.
@@ -134,7 +134,7 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Panic> {
     .await
 }
 
-/// What a panic says, if it is text.
+/// Message of a panic, if its payload is text.
 pub(super) fn message(panic: &Panic) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -142,22 +142,22 @@ pub(super) fn message(panic: &Panic) -> String {
 }
 
 thread_local! {
-    /// How many requests this thread is inside of: one, or that of a request within.
+    /// Number of nested requests that this thread is polling.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
-    /// The latest panic of a request on this thread, and where it happened.
+    /// Message and stack of the latest panic of a request on this thread.
     static STACK: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 fn watched<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     INSIDE.set(INSIDE.get() + 1);
-    // A future that has panicked is not polled again, a body neither.
+    // Unwind safe: a future or body that has panicked is not polled again.
     let result = catch_unwind(AssertUnwindSafe(work));
     INSIDE.set(INSIDE.get() - 1);
     result
 }
 
-/// The stack is gone when a panic is caught: it is kept when the panic happens. Panics outside of
-/// requests are left to the hook that was there before.
+/// Installs a panic hook that keeps the stack, which is gone when a panic is caught. Panics outside of requests go to
+/// the previous hook.
 fn keep_stacks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! Failures in plain text: those that clients are told before anybody knows what they would read.
+//! Plain-text failures, sent before content negotiation.
 
 use http::{HeaderValue, StatusCode, Uri, header};
 use kevel_api::quote::quote;
@@ -17,7 +17,7 @@ pub(super) fn text(code: StatusCode, message: &str) -> Response {
     response
 }
 
-/// A failure of the server itself.
+/// The 500 for a failure of the server itself.
 pub(super) fn internal_error(uri: &Uri, error: &str) -> Response {
     tracing::error!(error, "Internal Server Error");
     let asked = uri.path_and_query().map_or("", |asked| asked.as_str());
@@ -25,9 +25,9 @@ pub(super) fn internal_error(uri: &Uri, error: &str) -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, &without_markup(&message))
 }
 
-/// The value of `X-Content-Type-Options`.
+/// Value of `X-Content-Type-Options`.
 pub(super) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// The value of `Connection` that ends a connection after the answer. HTTP/2 has no such header: the
-/// serving layer takes it away there and sends GOAWAY.
+/// Value of `Connection` that ends the connection after the response. HTTP/2 has no such header: the serving layer
+/// removes it there and sends GOAWAY.
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");

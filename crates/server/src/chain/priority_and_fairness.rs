@@ -1,5 +1,4 @@
-//! `--enable-priority-and-fairness`: each request waits for those of its own kind, and who asks a lot
-//! for itself.
+//! `--enable-priority-and-fairness` (upstream: `WithPriorityAndFairness`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +23,16 @@ use crate::verb::Verb;
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Lets requests wait for seats, and refuses those for whom there is no place to wait. What is
-/// long-running has no seats, but for watches while they begin.
+/// Queues requests until they get seats, and refuses those that find their queues full. Long-running requests take no
+/// seats, except watches during their initialization.
 pub(super) struct PriorityAndFairness {
     pub flow_control: Arc<FlowControl>,
     pub resources: Arc<dyn ResourceFacts>,
-    /// How long a request without a deadline may wait.
+    /// Longest wait of a request without a deadline.
     pub default_wait: Duration,
     pub metrics: Arc<Metrics>,
     pub installed: Installed,
-    /// The time in this filter.
+    /// Histogram of the time spent in this filter.
     pub duration: Arc<Histogram>,
 }
 
@@ -110,8 +109,7 @@ impl PriorityAndFairness {
     }
 }
 
-/// A response that says by UIDs, not by names, how its request was classified: names are for
-/// administrators.
+/// Adds the UIDs of the flow schema and priority level to the response. Their names are not disclosed to clients.
 fn classified(mut response: Response, flow_schema: &FlowSchema) -> Response {
     let headers = response.headers_mut();
     for (name, uid) in [

@@ -1,4 +1,4 @@
-//! How long a request may take: `timeout=` in its query, `--request-timeout` at most.
+//! Deadline of a request: `timeout=` in its query, at most `--request-timeout` (upstream: `WithRequestDeadline`).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::responses::failure_to;
 
-/// Gives requests their deadlines.
+/// Sets the deadlines of requests.
 pub(super) struct RequestDeadline {
     pub maximum: Duration,
 }
@@ -23,7 +23,7 @@ impl Filter for RequestDeadline {
         }
         match asked(&request.info.query) {
             Ok(asked) => {
-                // No time at all is no wish.
+                // A zero timeout counts as unset.
                 let asked = asked.filter(|&asked| !asked.is_zero() && asked < self.maximum);
                 let timeout = asked.unwrap_or(self.maximum);
                 request.deadline = request.received.started.checked_add(timeout);
@@ -43,7 +43,7 @@ impl Filter for RequestDeadline {
     }
 }
 
-/// The `timeout` of a query; a negative one is none.
+/// The `timeout` of a query; a negative one is zero.
 fn asked(query: &[(String, String)]) -> Result<Option<Duration>, String> {
     let value = crate::query::first(query, "timeout");
     let Some(value) = value.filter(|value| !value.is_empty()) else {

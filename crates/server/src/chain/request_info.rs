@@ -1,11 +1,11 @@
-//! Requests whose path names a verb and nothing else.
+//! Requests whose path is invalid (upstream: `WithRequestInfo`).
 
 use super::plain;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Refuses requests whose path or query cannot be read, before authentication.
+/// Refuses requests whose path or query cannot be parsed, before authentication.
 pub(super) struct WithRequestInfo;
 
 impl Filter for WithRequestInfo {

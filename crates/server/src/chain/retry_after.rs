@@ -1,4 +1,4 @@
-//! A server that stops sends its clients to another one.
+//! 429 with `Retry-After` during shutdown (upstream: `WithRetryAfter`).
 
 use http::{HeaderValue, StatusCode, header};
 
@@ -10,10 +10,10 @@ use crate::signals::Signal;
 
 const MESSAGE: &str = "The apiserver is shutting down, please try again later.";
 
-/// Paths that are served until the server ends.
+/// Path prefixes that are served until the server ends.
 const EXEMPT: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];
 
-/// `--shutdown-send-retry-after`: tells new requests to come again, and ends their connections.
+/// `--shutdown-send-retry-after`: responds 429 to new requests, and closes their connections.
 #[derive(Debug)]
 pub(super) struct RetryAfter(pub Signal);
 
@@ -29,7 +29,7 @@ impl Filter for RetryAfter {
     }
 }
 
-/// Whether a request is served to the end: probes, scrapes, and the server's own.
+/// Whether a request is served during shutdown: probes, scrapes, and the server's own.
 pub(super) fn is_exempt(request: &Request) -> bool {
     request.header(header::USER_AGENT).starts_with("kube-apiserver/")
         || EXEMPT.iter().any(|prefix| request.info.path.starts_with(prefix))

@@ -1,4 +1,4 @@
-//! A request that takes too long gets an answer all the same.
+//! Timeout of requests (upstream: `WithTimeoutForNonLongRunningRequests`).
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,8 +16,8 @@ use crate::lease::Lease;
 use crate::request::Request;
 use crate::responses::failure;
 
-/// Answers 504 for requests whose deadline has passed. What they were doing is dropped; what the
-/// store has begun to write it may still write.
+/// Responds 504 when a request's deadline has passed. Its handler is dropped; a write that the store has begun may
+/// still complete.
 #[derive(Debug)]
 pub(super) struct Timeout;
 
@@ -43,13 +43,12 @@ impl Filter for Timeout {
     }
 }
 
-/// What is said about a request that took too long.
+/// Status of a request that timed out.
 pub(super) fn out_of_time() -> StatusError {
     StatusError::timeout("request did not complete within the allotted timeout", 0)
 }
 
-/// A body that must have been read by the deadline: a client that does not read shall not hold what
-/// it was answered for ever. It breaks off then.
+/// A body that fails at the deadline, so that a client that does not read cannot hold the response for ever.
 struct Until(Lease<Body>);
 
 impl Until {

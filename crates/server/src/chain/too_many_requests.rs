@@ -1,4 +1,4 @@
-//! 429: the client comes again later.
+//! 429 responses.
 
 use http::{HeaderValue, StatusCode, header};
 
@@ -9,7 +9,7 @@ use crate::request::Request;
 
 const MESSAGE: &str = "Too many requests, please try again later.";
 
-/// Refuses a request whose client should come again after so many seconds, and counts that.
+/// Responds 429 with `Retry-After`, and counts the request as terminated.
 pub(super) fn too_many_requests(
     request: &Request,
     retry_after: u64,

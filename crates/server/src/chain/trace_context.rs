@@ -1,4 +1,4 @@
-//! `traceparent`: a trace that a client has begun goes on through the server.
+//! `traceparent`: propagation of a client's trace context.
 
 use http::HeaderValue;
 
@@ -6,13 +6,12 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// The W3C trace context of a request, for those who call others on its behalf. Spans are not
-/// exported.
+/// W3C trace context of a request, for calls to other servers on its behalf. Spans are not exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The value of `traceparent`.
+    /// Value of `traceparent`.
     pub parent: HeaderValue,
-    /// The value of `tracestate`, if there is one.
+    /// Value of `tracestate`, if present.
     pub state: Option<HeaderValue>,
 }
 

@@ -1,4 +1,4 @@
-//! Requests under way are waited for when the server stops.
+//! Shutdown waits for running requests (upstream: `WithWaitGroup`).
 
 use http::{HeaderValue, header};
 use kevel_api::status::StatusError;
@@ -12,7 +12,7 @@ use crate::lifecycle::RequestGroup;
 use crate::request::Request;
 use crate::responses::failure;
 
-/// Counts requests that are not long-running, and refuses them once the server waits for the last.
+/// Counts requests that are not long-running, and refuses new ones once the server waits for the last.
 #[derive(Debug)]
 pub(super) struct WaitGroup(pub RequestGroup);
 
@@ -32,7 +32,7 @@ impl Filter for WaitGroup {
     }
 }
 
-/// Tells a client to come again soon: it may well meet another server then.
+/// The 503 during shutdown, with `Retry-After`: the client may reach another server.
 pub(super) fn shutting_down() -> Response {
     let mut response = failure(StatusError::service_unavailable("apiserver is shutting down"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

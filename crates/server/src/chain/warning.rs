@@ -7,7 +7,7 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Says in the answer what the client was warned of on the way.
+/// Adds the `Warning` headers recorded during the request to the response (upstream: `WithWarningRecorder`).
 #[derive(Debug)]
 pub(super) struct WarningRecorder;
 

@@ -1,4 +1,4 @@
-//! Watches end when the server stops, one after the other.
+//! Termination of watches during shutdown (upstream: `WithWatchTerminationDuringShutdown`).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -11,7 +11,7 @@ use crate::lifecycle::{InFlight, RequestGroup};
 use crate::request::Request;
 use crate::verb::Verb;
 
-/// Counts watches, and ends each in its turn: their clients do not come back all at once.
+/// Counts watches, and ends them one after the other, so that their clients do not all reconnect at once.
 #[derive(Debug)]
 pub(super) struct WatchTermination(pub RequestGroup);
 
@@ -38,9 +38,9 @@ impl Filter for WatchTermination {
 
 struct Watch {
     body: Body,
-    /// Done when the watch must end; gone when it has ended.
+    /// Future that completes when the watch must end; `None` after the end.
     turn: Option<(Pending<'static, ()>, InFlight)>,
-    /// Who is woken when the turn comes.
+    /// Waker registered with `turn`.
     woken: Option<Waker>,
 }
 
@@ -50,11 +50,11 @@ impl Pieces for Watch {
         let Some((turn, in_flight)) = &mut this.turn else {
             return Poll::Ready(None);
         };
-        // What has happened is sent before the end; the end comes between events.
+        // Pending events are sent before the watch ends; it ends between events.
         let piece = this.body.poll_piece(context);
         let over = match &piece {
             Poll::Ready(piece) => !matches!(piece, Some(Ok(_))),
-            // Asking for the turn takes a lock that all watches share: once is enough.
+            // Polling `turn` takes a lock shared by all watches, so it is polled once for each waker.
             Poll::Pending if !in_flight.leaves_soon() && is(&this.woken, context) => false,
             Poll::Pending => {
                 this.woken = Some(context.waker().clone());

@@ -1,4 +1,4 @@
-//! The `Impersonate-*` headers.
+//! Parsing of the `Impersonate-*` headers.
 
 use http::HeaderMap;
 use kevel_api::quote::quote;
@@ -12,15 +12,15 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Who the headers want to be, if they do. Nobody behind shall see that somebody speaks for
-/// another: they are taken away.
+/// The impersonated user, if the headers name one. The headers are removed, so that later handlers and proxied servers
+/// do not see them.
 pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<User>, StatusError> {
     if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
         return Ok(None);
     }
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |name| headers.get(name).map(text).unwrap_or_default();
-    // Different headers may name the same key, percent-encoded or not.
+    // Several headers may name the same key, percent-encoded or not.
     let mut extra = ExtraBuilder::default();
     for name in headers.keys() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
@@ -55,7 +55,7 @@ pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<User>, StatusError>
     Ok(Some(wanted))
 }
 
-/// A user in the words of the reference.
+/// A user formatted as the reference formats it in error messages.
 fn described(user: &User) -> String {
     let list = |values: &[String]| {
         let values: Vec<_> = values.iter().map(|value| quote(value)).collect();
@@ -89,10 +89,10 @@ mod tests {
 
     use super::*;
 
-    /// Almost as many names as a `HeaderMap` takes.
+    /// Almost as many names as a `HeaderMap` can hold.
     const MANY: usize = 24_000;
-    /// A hundred times of what one pass over so many headers takes in a debug build, and less than comparing
-    /// each with all others does.
+    /// A hundred times what one pass over so many headers takes in a debug build, and less than a comparison of each
+    /// header with all others takes.
     const LINEAR: Duration = Duration::from_secs(2);
 
     fn extra_header(key: &str) -> HeaderName {
