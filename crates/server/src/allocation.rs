@@ -1,10 +1,9 @@
-//! What objects need from elsewhere (addresses, ports): taken before they are written, given back when
-//! they were not, or when they need it no more.
+//! Allocation of cluster IPs and ports: taken before an object is written, and released if the write fails or the
+//! object no longer needs them.
 //!
-//! A request may end anywhere: its client goes, its time is up. What was taken is never left over for
-//! that. Taking runs in a task of its own, to its end; a [`Claim`] that nobody writes for gives back what
-//! was taken when it is dropped; and the write takes the claim along into a task that ends with both
-//! finished. Between these steps the claim has an owner, and nothing of it is under way.
+//! A request may be cancelled anywhere, by its client or its deadline; allocations must not leak then. Allocating runs
+//! in a task of its own, to its end; a dropped [`Claim`] releases its allocations; and a write moves the claim into a
+//! task that completes both. Between these steps the claim has an owner, and no part of it is running.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,35 +15,35 @@ use kevel_store::Error;
 
 use crate::future::Pending;
 
-/// Allocates what objects of a kind need (`BeginCreate`, `BeginUpdate`).
+/// Allocates values for a kind's objects (upstream: `BeginCreate`, `BeginUpdate`).
 pub trait Allocation: Send + Sync + 'static {
-    /// Takes what a new object needs and writes it into the object, after admission and before the
-    /// object is prepared and checked. A dry run takes nothing. An error refuses the write.
+    /// Allocates for a new object and writes the values into it, after admission and before the object is prepared and
+    /// validated. A dry run allocates nothing. An error refuses the write.
     fn begin_create(self: Arc<Self>, object: Value, dry_run: bool) -> Begin;
 
-    /// The same for an object that replaces another.
+    /// Allocates for an object that replaces `old`.
     fn begin_update(self: Arc<Self>, object: Value, old: Value, dry_run: bool) -> Begin;
 
-    /// Gives back what an object had that is gone.
+    /// Releases the allocations of a deleted object.
     fn after_delete<'a>(&'a self, object: &'a Value) -> Pending<'a, ()>;
 }
 
-/// The taking of what a write needs: the object with what it was given, and what was taken.
+/// A running allocation: results in the completed object and its allocations.
 pub type Begin = Pending<'static, Result<(Value, Box<dyn Taken>), StatusError>>;
 
-/// What was taken for a write.
+/// Allocations made for a write.
 pub trait Taken: Send + 'static {
-    /// Keeps what was taken and gives back what it replaces, if the write came about; gives back
-    /// what was taken, if not (`FinishFunc`).
+    /// After a write, keeps the allocations and releases those that they replace; after a failed one, releases the
+    /// allocations (upstream: `FinishFunc`).
     fn finish(self: Box<Self>, written: bool) -> Pending<'static, ()>;
 }
 
-/// What was taken for a write that has not begun yet; given back if it never does.
+/// Allocations of a write that has not begun; released on drop.
 #[derive(Default)]
 pub(crate) struct Claim(Option<Box<dyn Taken>>);
 
 impl Claim {
-    /// Takes what a write needs; a caller that does not wait for it leaves nothing behind.
+    /// Allocates; a caller that is cancelled leaks nothing.
     pub async fn begin(begin: Begin) -> Result<(Value, Claim), StatusError> {
         let taken = to_the_end(async move {
             let (object, taken) = begin.await?;
@@ -53,9 +52,9 @@ impl Claim {
         taken.await
     }
 
-    /// Carries out the write, to its end once it has begun, and finishes the claim by what became of
-    /// it. A write of which that is not known keeps what it took and what it replaces: whoever looks
-    /// after what is taken finds out later. One that was too large leaves the claim, to be tried again with less.
+    /// Runs the write to its end once begun, and finishes the claim by its result. If the result is unknown, both old
+    /// and new allocations are kept, and the repair controllers release them later. If the object was too large, the
+    /// claim is kept for another try.
     pub async fn write<T: Send + 'static>(
         &mut self,
         write: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -76,7 +75,7 @@ impl Claim {
         result
     }
 
-    /// Gives back what was taken, unless a write has taken it along.
+    /// Releases the allocations, unless a write has taken them.
     pub async fn give_back(mut self) {
         if let Some(taken) = self.0.take() {
             to_the_end(taken.finish(false)).await;
@@ -92,7 +91,7 @@ impl Drop for Claim {
     }
 }
 
-/// Deletes an object and then gives back what it had, both or neither.
+/// Deletes an object and then releases its allocations, both or neither.
 pub(crate) async fn delete<T: Send + 'static>(
     allocation: Option<Arc<dyn Allocation>>,
     object: Value,
@@ -107,7 +106,7 @@ pub(crate) async fn delete<T: Send + 'static>(
     deleted.await
 }
 
-/// Does work that is not left half done: it goes on when nobody waits for it any more.
+/// Runs work in a task of its own, which continues when the caller is cancelled.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
@@ -115,13 +114,13 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it everybody who could wait.
+            // The runtime is shutting down, and so is every caller.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Does work in the background, unless the runtime has ended.
+/// Runs work in the background, unless the runtime has ended.
 fn spawn(work: Pending<'static, ()>) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(Metered::task(work, "allocation"));

@@ -1,5 +1,4 @@
-//! The stores of a server: one for all resources, and others for some
-//! (`--etcd-servers-overrides`), where much that nobody would miss is written: events.
+//! Stores of a server: one for all resources, and others for some (`--etcd-servers-overrides`), usually events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +10,12 @@ use kevel_store::cache::Caches;
 /// Stands for all resources of a group.
 const ALL_RESOURCES: &str = "*";
 
-/// A store, and the caches that follow it. Revisions of one store say nothing about another.
+/// A store, and the caches that follow it. Revisions of different stores are not comparable.
 #[derive(Clone)]
 pub struct Backend {
-    /// Where objects are stored.
+    /// Store that objects are written to.
     pub engine: Arc<dyn Engine>,
-    /// Where they are read.
+    /// Watch caches that objects are read from.
     pub caches: Arc<Caches>,
 }
 
@@ -27,38 +26,38 @@ impl fmt::Debug for Backend {
 }
 
 impl Backend {
-    /// Follows what is stored below a prefix.
+    /// A backend whose caches follow the keys below a prefix.
     pub fn new(engine: Arc<dyn Engine>, prefix: &str) -> Self {
         let caches = Arc::new(Caches::start(engine.clone(), prefix));
         Backend { engine, caches }
     }
 }
 
-/// A store of some resources.
+/// A store of some resources (`--etcd-servers-overrides`).
 #[derive(Clone, Debug)]
 pub struct Override {
-    /// What is stored there, and nowhere else; a resource may be `*`.
+    /// Resources stored there; `*` for all of a group.
     pub resources: Vec<GroupResource>,
     /// The store.
     pub backend: Backend,
 }
 
-/// Where each resource is stored.
+/// Stores of all resources.
 #[derive(Clone, Debug)]
 pub struct Backends {
-    /// The store of all resources that have no other.
+    /// Store of all resources without an override.
     pub default: Backend,
-    /// The stores of those that have, in the order of the flag.
+    /// Overrides, in the order of the flag.
     pub overrides: Vec<Override>,
 }
 
 impl Backends {
-    /// One store for everything.
+    /// A single store for all resources.
     pub fn new(default: Backend) -> Self {
         Backends { default, overrides: Vec::new() }
     }
 
-    /// The store of a resource: its own, that of its group, or the one for all.
+    /// Store of a resource: its own, its group's, or the default.
     pub fn of(&self, group: &str, resource: &str) -> &Backend {
         let named = |resource: &str| {
             let is_it = |named: &GroupResource| named.group == group && named.resource == resource;
@@ -68,7 +67,7 @@ impl Backends {
         found.map_or(&self.default, |found| &found.backend)
     }
 
-    /// All of them, the one for everything first.
+    /// All stores, the default first.
     pub fn all(&self) -> impl Iterator<Item = &Backend> {
         [&self.default].into_iter().chain(self.overrides.iter().map(|those| &those.backend))
     }

@@ -1,4 +1,4 @@
-//! Columns: what people see of a kind's objects, one row each.
+//! Columns of a kind's Tables (upstream: `TableConvertor`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,25 +8,25 @@ use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::Value;
 use kevel_openapi_text::Texts;
 
-/// A column of a table.
+/// Column of a Table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What stands above the column.
+    /// Header of the column.
     pub name: Cow<'static, str>,
     /// An OpenAPI type: `string`, `integer`, `boolean`, `date`, ...
     pub ty: Cow<'static, str>,
-    /// An OpenAPI format; `name` marks the column that names the object.
+    /// An OpenAPI format; `name` marks the column with the object's name.
     pub format: Cow<'static, str>,
-    /// What is shown; or the field that is shown, `core.v1.Secret#type`, whose description it has.
+    /// Description; or a field, `core.v1.Secret#type`, whose description is used.
     pub description: Cow<'static, str>,
-    /// 0 is always shown, what is higher only to those who want a wide table.
+    /// 0 is always shown, higher ones only in wide output (`-o wide`).
     pub priority: i32,
 }
 
 impl Column {
-    /// The name of the object.
+    /// Name of the object.
     pub const NAME: Column = Column::name("Name", "meta.v1.ObjectMeta#name");
-    /// How old the object is.
+    /// Age of the object.
     pub const AGE: Column = Column::text("Age", "meta.v1.ObjectMeta#creationTimestamp");
 
     /// A column of text.
@@ -39,17 +39,17 @@ impl Column {
         Column::new("string", "name", name, description)
     }
 
-    /// A column of whole numbers.
+    /// A column of integers.
     pub const fn integer(name: &'static str, description: &'static str) -> Self {
         Column::typed("integer", name, description)
     }
 
-    /// A column of yes and no.
+    /// A column of booleans.
     pub const fn boolean(name: &'static str, description: &'static str) -> Self {
         Column::typed("boolean", name, description)
     }
 
-    /// A column of values of some type.
+    /// A column of some OpenAPI type.
     pub const fn typed(ty: &'static str, name: &'static str, description: &'static str) -> Self {
         Column::new(ty, "", name, description)
     }
@@ -69,7 +69,7 @@ impl Column {
         }
     }
 
-    /// The field that is shown, where that says it all.
+    /// The field whose description is used, if there is one.
     fn field(&self) -> Option<(&'static str, &'static str)> {
         match self.description {
             Cow::Borrowed(text) => text.split_once('#').filter(|(ty, _)| !ty.contains(' ')),
@@ -77,15 +77,14 @@ impl Column {
         }
     }
 
-    /// The same column, for wide tables only.
+    /// The column with priority 1: wide output only.
     pub const fn wide(mut self) -> Self {
         self.priority = 1;
         self
     }
 }
 
-/// What columns show, in words. Descriptions of fields are packed; those that have had to be shown
-/// are kept.
+/// Descriptions of columns. Descriptions of fields are stored compressed; those used once are kept.
 pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
     static SHOWN: Mutex<BTreeMap<(&str, &str), String>> = Mutex::new(BTreeMap::new());
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,8 +110,8 @@ pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
     all
 }
 
-/// How the objects of a kind become rows. Objects are in the version in which they are stored,
-/// whichever version is asked for: there is one set of columns for all of them.
+/// Conversion of a kind's objects into Table rows (upstream: `TableConvertor`). Objects are in the storage version, so
+/// one set of columns serves all versions.
 ///
 /// ```
 /// use kevel_api::time::MicroTime;
@@ -124,45 +123,44 @@ pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
 /// assert_eq!(NameAndCreation.cells(&object, MicroTime::now(&kevel_clock::Clock::system()))[0], Value::from("web"));
 /// ```
 pub trait Columns: Send + Sync {
-    /// The columns, from left to right.
+    /// Column definitions, from left to right.
     fn definitions(&self) -> &[Column];
 
-    /// The cells of an object, one a column. An object may lack anything: bookmarks do.
+    /// Cells of an object, one for each column. Any field may be absent, as in bookmarks.
     fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value>;
 
-    /// Why an object needs no more attention: people may leave its row out.
+    /// The `Completed` condition of a row, which clients may hide.
     fn completed(&self, _object: &Value) -> Option<Completed> {
         None
     }
 
-    /// Whether each version of the kind has columns of its own, which show the version that is served. All
-    /// others show what is stored, whatever the version: there is one set of columns for all of them.
+    /// Whether each version has columns of its own, made from the served version (custom resources). All others show
+    /// the storage version.
     fn per_version(&self) -> bool {
         false
     }
 
-    /// Whether these are the columns of kinds that have none of their own: of no objects their table has not
-    /// even an empty list of rows.
+    /// Whether these are the default columns: an empty Table of them has no `rows` field.
     fn is_default(&self) -> bool {
         false
     }
 
-    /// What the rows of a list are sorted by, where that is not the name alone.
+    /// Sort key of a list's rows, where they are not sorted by name.
     fn rank(&self) -> Option<fn(&Value) -> i64> {
         None
     }
 }
 
-/// What is said of an object that has run to its end.
+/// `Completed` condition of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Why, in a word.
+    /// Reason, in CamelCase.
     pub reason: &'static str,
-    /// Why, in a sentence.
+    /// Message.
     pub message: &'static str,
 }
 
-/// The columns of a kind that has none of its own.
+/// Columns of a kind that has none of its own (upstream: `defaultTableConvertor`).
 #[derive(Clone, Copy, Debug)]
 pub struct NameAndCreation;
 
@@ -189,7 +187,7 @@ impl Columns for NameAndCreation {
     }
 }
 
-/// The columns of the scale of a typed kind.
+/// Columns of a built-in kind's Scale.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaleColumns;
 
@@ -218,7 +216,7 @@ fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     object.str_at(&["metadata", field])
 }
 
-/// How long ago a moment was, as people say it: `5m`, `3h20m`; `<unknown>` where there is none.
+/// Age as `kubectl` prints it: `5m`, `3h20m`; `<unknown>` without a time.
 pub fn since(moment: &str, now: MicroTime) -> String {
     match parse(moment) {
         Some(moment) => human_duration(elapsed(moment, now)),
@@ -226,7 +224,7 @@ pub fn since(moment: &str, now: MicroTime) -> String {
     }
 }
 
-/// A moment as the API writes it, to the second or to the microsecond.
+/// Parses a time of the API, in seconds or microseconds.
 pub fn parse(moment: &str) -> Option<MicroTime> {
     let parsed = match moment.contains('.') {
         true => moment.parse::<MicroTime>().ok()?,
@@ -235,7 +233,7 @@ pub fn parse(moment: &str) -> Option<MicroTime> {
     (!parsed.is_zero()).then_some(parsed)
 }
 
-/// The whole seconds from one moment to another. Go counts no more than 2⁶³ nanoseconds.
+/// Whole seconds between two times, limited to Go's 2⁶³ nanoseconds.
 pub fn elapsed(from: MicroTime, to: MicroTime) -> i64 {
     const SECOND: i128 = 1_000_000_000;
     let nanos = |time: MicroTime| i128::from(time.seconds) * SECOND + i128::from(time.nanos);
@@ -243,7 +241,7 @@ pub fn elapsed(from: MicroTime, to: MicroTime) -> i64 {
     (between / SECOND) as i64
 }
 
-/// `5m`, `3h20m`, `2d`: the coarser the longer, as kubectl prints it.
+/// Duration as `kubectl` prints it, coarser the longer: `5m`, `3h20m`, `2d`.
 pub fn human_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match seconds {
@@ -294,7 +292,7 @@ mod tests {
         for (moment, expected) in [
             ("2026-01-02T03:04:00Z", "5s"),
             ("2026-01-02T03:04:00.600000Z", "4s"),
-            // Clocks differ a little: up to two seconds ahead is now.
+            // Clocks may differ: up to two seconds ahead counts as now.
             ("2026-01-02T03:04:07Z", "0s"),
             ("2026-01-02T03:04:08Z", "<invalid>"),
             ("0001-01-01T00:00:01Z", "292y"),

@@ -1,4 +1,4 @@
-//! What a deletion does to an object: it is planned (`BeforeDelete`), then carried out.
+//! Deletion of an object: planned (upstream: `BeforeDelete`), then carried out.
 
 use std::sync::Arc;
 
@@ -20,32 +20,31 @@ use crate::strategy::{Dependents, Strategy};
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// How to delete.
+/// Options of a deletion (`meta/v1` DeleteOptions).
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// How many seconds the object has, if that is said.
+    /// `gracePeriodSeconds`, if set.
     pub grace_period: Option<i64>,
-    /// The UID that the object must have.
+    /// Precondition: UID (upstream: `Preconditions`).
     pub uid: Option<String>,
-    /// The version that the object must have.
+    /// Precondition: resourceVersion.
     pub resource_version: Option<String>,
-    /// `Foreground`, `Background` or `Orphan`
+    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
     pub propagation: Option<String>,
-    /// The old form of `propagation`.
+    /// `orphanDependents`, the deprecated form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// The stages that are left out: none of them, or `All`.
+    /// `dryRun`: empty, or `All`.
     pub dry_run: Vec<String>,
 }
 
 impl DeleteOptions {
-    /// The stages that options as an object leave out.
+    /// The `dryRun` stages of options given as an object.
     pub fn stages(options: &Value) -> Vec<String> {
         let stages = options.list_at(&["dryRun"]).iter();
         stages.filter_map(|stage| stage.as_str().map(str::to_owned)).collect()
     }
 
-    /// Refuses options that contradict themselves or say what nobody knows (`ValidateDeleteOptions`); `more` is
-    /// what is wrong with them besides.
+    /// Validates the options (upstream: `ValidateDeleteOptions`); `more` are further errors of them.
     pub fn validate(&self, more: impl IntoIterator<Item = FieldError>) -> Result<(), StatusError> {
         let mut errors = Vec::new();
         let path = Path::new("propagationPolicy");
@@ -68,16 +67,16 @@ impl DeleteOptions {
         }
     }
 
-    /// Whether nothing is to be written.
+    /// Whether the request is a dry run.
     pub fn is_dry_run(&self) -> bool {
         !self.dry_run.is_empty()
     }
 
-    /// Whether an object is the one that is meant.
+    /// Checks the preconditions against an object.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
-        // Whose deletion begins another way is looked at by the store, in its words.
+        // The reference checks the preconditions of a namespace in the storage layer, with other messages.
         let stored = resource.strategy.begin_delete(&mut Value::Null);
-        // The reference names the kind where others name the resource.
+        // For all other kinds the message names the kind where the resource is expected.
         let kind = resource.group_kind();
         let kind = match stored {
             true => resource.group_resource(),
@@ -115,8 +114,7 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// What is really done, with what the kind adds to what was said: the time that an object gets, or which namespace
-    /// is meant.
+    /// The effective options, with the kind's additions: the granted grace period, or the UID of a namespace.
     pub(crate) fn effective(&self, strategy: &dyn Strategy, old: &Value) -> Self {
         let mut options = self.clone();
         let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
@@ -124,7 +122,7 @@ impl DeleteOptions {
             let granted = strategy.grace_period(old, options.grace_period);
             options.grace_period = granted.or(options.grace_period);
         }
-        // Only the kind matters: whose deletion begins another way, namespaces, means the one that was found.
+        // True for the kind Namespace, whose deletion applies to the UID that was found.
         if strategy.begin_delete(&mut Value::Null) {
             options.uid.get_or_insert_with(|| metadata::text(old, "uid").to_owned());
         }
@@ -132,16 +130,16 @@ impl DeleteOptions {
     }
 }
 
-/// What a deletion does to an object.
+/// Effect of a deletion on the object.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeletionPlan {
-    /// Nothing: it is being deleted already, with a grace period that is no longer than this one.
+    /// None: the object is being deleted already, with a grace period that is not longer than this one.
     AlreadyDeleting,
-    /// It is removed as it is.
+    /// Removed without a change.
     Remove,
-    /// It gets a deletionTimestamp, and stays until its finalizers are gone or its grace period is over.
+    /// Gets a deletionTimestamp, and stays until its finalizers are gone or its grace period is over.
     Mark(Value),
-    /// It gets a deletionTimestamp, for watchers to see, and is removed.
+    /// Gets a deletionTimestamp, which watchers see, and is removed.
     MarkAndRemove(Value),
 }
 
@@ -155,35 +153,35 @@ impl DeletionPlan {
     }
 }
 
-/// An object as it is stored.
+/// Stored bytes of an object.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub bytes: Bytes,
     pub revision: Revision,
 }
 
-/// What became of an object.
+/// Outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is gone, or going without this; its last state, where that is not the one that was known.
+    /// Removed, or already being deleted; the last state, if it is not the one that was passed.
     Gone(Option<Stored>),
-    /// It is still there.
+    /// Still stored.
     Kept(Stored),
 }
 
-/// The deletion of an object as of a revision.
+/// Deletion of an object at a revision.
 pub(crate) struct Deletion {
     pub storage: Arc<Storage>,
     pub key: Vec<u8>,
     pub revision: Revision,
-    /// Whether this is its latest state: only a write finds out that it is not.
+    /// Whether the revision is known to be the latest; otherwise only a write can tell.
     pub fresh: bool,
-    /// What is to be released with it.
+    /// Allocation to release with the object.
     pub allocation: Option<Arc<dyn Allocation>>,
 }
 
 impl Deletion {
-    /// Carries out a plan. `before` is the object as it is stored.
+    /// Carries out a plan. `before` is the stored object.
     pub(crate) async fn carry_out(
         self,
         plan: DeletionPlan,
@@ -233,8 +231,8 @@ impl Deletion {
     }
 }
 
-/// Plans the deletion of an object by its strategy, grace period and finalizers (`BeforeDelete`, and the
-/// garbage collector's finalizers).
+/// Plans the deletion of an object by its strategy, grace period and finalizers (upstream: `BeforeDelete`, and
+/// `deletionFinalizersForGarbageCollection`).
 pub(crate) fn before_delete(
     strategy: &dyn Strategy,
     garbage_collection: bool,
@@ -242,7 +240,7 @@ pub(crate) fn before_delete(
     options: &DeleteOptions,
     now: Time,
 ) -> DeletionPlan {
-    // Nobody would take away a finalizer that is for the garbage collector.
+    // Without a garbage collector its finalizers would never be removed.
     let finalize = |object: &mut Value| {
         if garbage_collection {
             update_finalizers(object, strategy.default_dependents(), options);
@@ -273,7 +271,7 @@ pub(crate) fn before_delete(
         (true, true) => {
             let granted = old.at(&["metadata", "deletionGracePeriodSeconds"]);
             match granted.and_then(Value::as_int).map_or(0, |s| if s < 0 { 1 } else { s }) {
-                // What had its time goes, whatever became of the first request.
+                // The grace period is over: removed, whatever happened to the first request.
                 0 => None,
                 granted => match options.grace_period.filter(|asked| *asked < granted) {
                     None => return DeletionPlan::AlreadyDeleting,
@@ -295,7 +293,7 @@ pub(crate) fn before_delete(
     }
 }
 
-/// Gives an object that is ending less time, but not less than none.
+/// Shortens the grace period of an object that is being deleted, to zero at least.
 fn shorten(object: &mut Value, granted: i64, asked: i64, now: Time) -> i64 {
     let set: Option<Time> = metadata::text(object, "deletionTimestamp").parse().ok();
     let at = set.map_or(now, |set| after(set, asked - granted));
@@ -332,8 +330,8 @@ fn after(mut time: Time, seconds: i64) -> Time {
     time
 }
 
-/// The finalizers by which the garbage collector is told what to do with dependents: what the client
-/// says, or what the object says, or what is usual for its kind.
+/// Sets the garbage collector's finalizers: by the options, else by the object's finalizers, else by the kind's
+/// default.
 fn update_finalizers(object: &mut Value, usual: Dependents, options: &DeleteOptions) {
     let Some(metadata) = metadata::metadata_mut(object) else { return };
     let has = |name: &str| {

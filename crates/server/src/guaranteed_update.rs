@@ -1,4 +1,4 @@
-//! Optimistic writes, tried again after a conflict (`GuaranteedUpdate`).
+//! Optimistic writes, retried after a conflict (upstream: `GuaranteedUpdate`).
 
 use std::future::Future;
 
@@ -8,12 +8,11 @@ use kevel_store::{MAX_CONFLICTS, Revision};
 
 use crate::failure::store_error;
 
-/// Reads an object and writes what comes of it, again after a conflict.
+/// Reads an object and writes the result of `write`, again after a conflict.
 ///
-/// `first` says how the first reading is done. What a cache has at hand may be old: neither a
-/// conflict nor an error, nor that there is nothing, is believed before it has been seen on what is
-/// there now. `write` may be called several times and must not remember. `too_many` is the error of
-/// a write that others always came before.
+/// `first` is the freshness of the first read. Cached data may be stale: a conflict, error or NotFound on it is retried
+/// once on fresh data before it is returned. `write` may be called several times and must not keep state. `too_many` is
+/// the error after too many conflicts.
 pub(crate) async fn guaranteed_update<S, T, R, W>(
     first: At,
     read: impl Fn(At) -> R,
@@ -35,7 +34,7 @@ where
         if let Some((seen, error)) = refused.take()
             && revision == Some(seen)
         {
-            // It was seen on what is there now: looking again would find the same.
+            // The error was seen on the same revision as the current one: another try would return it again.
             return Err(error);
         }
         if found.is_none() && !fresh {
@@ -52,7 +51,7 @@ where
     Err(too_many())
 }
 
-/// What was read, in a version.
+/// A read value with its revision.
 pub(crate) trait Versioned {
     fn revision(&self) -> Revision;
 }
@@ -63,15 +62,15 @@ impl<T> Versioned for (T, Revision) {
     }
 }
 
-/// Why a write did not come about.
+/// Failure of a write.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The object has changed since it was read.
     Changed,
     /// The write is refused.
     Refused(StatusError),
-    /// The store was asked, and nobody knows what came of it: the object may have changed by this very write. It is
-    /// not tried again, or it could be done twice, or conflict with itself.
+    /// The store was called with an unknown result: the write may have been done. It is not retried, or it could be
+    /// done twice, or conflict with itself.
     Unknown(StatusError),
 }
 
@@ -97,14 +96,13 @@ mod tests {
 
     use super::*;
 
-    /// What a write meets: the revision that the cache has, those that are there at each reading, and
-    /// what each attempt says.
+    /// Situation of a write: the cached revision, the stored revision at each read, and the result of each attempt.
     struct Case {
         cached: Option<u64>,
         there: &'static [Option<u64>],
         attempts: &'static [Result<&'static str, Option<&'static str>>],
         expected: Result<&'static str, &'static str>,
-        /// The revisions that were written on.
+        /// Revisions that were written on.
         seen: &'static [Option<u64>],
     }
 
@@ -153,7 +151,7 @@ mod tests {
                 expected: written,
                 seen: &[Some(1), Some(2), Some(3)],
             },
-            // Refused for what is no longer so, and for what still is.
+            // Refused on a stale revision, then on the current one.
             Case {
                 cached: Some(1),
                 there: &[Some(2)],
@@ -175,7 +173,7 @@ mod tests {
                 expected: Err("never"),
                 seen: &[Some(1), Some(2)],
             },
-            // The cache does not know of it yet, or there is nothing.
+            // The cache does not have the object yet, or the object does not exist.
             Case {
                 cached: None,
                 there: &[Some(2)],
@@ -198,7 +196,7 @@ mod tests {
     #[tokio::test]
     async fn what_may_have_been_written_is_not_written_again() {
         let attempts = RefCell::new(0);
-        // By the time of the second reading the write has come about.
+        // At the second read the write has been done.
         let read = |at| {
             let revision = Revision(if at == At::Any { 1 } else { 2 });
             std::future::ready(Ok(Some(((), revision))))

@@ -1,4 +1,4 @@
-//! The metadata that the server keeps, and the rules that all objects' metadata follow.
+//! Object metadata that the server sets, and its validation (upstream: `ValidateObjectMeta`).
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -9,10 +9,10 @@ use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The most that an object's annotations may have, names and values together.
+/// Largest total size of annotations, keys and values, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
-/// The object's metadata, made where there is none.
+/// The object's metadata, added if absent.
 pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
     object.as_map_mut()?.entry_or_insert_with("metadata", || Map::new().into()).as_map_mut()
 }
@@ -33,15 +33,15 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     }
 }
 
-/// Counts a change of what is wanted: the generation is one more than the old object's.
+/// Sets the generation to one more than the old object's, after a change of the spec.
 pub fn count_generation(object: &mut Value, old: &Value) {
     let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-    // Clients choose it where it is stored as they send it. Past the last number is the first: below zero,
-    // which is then refused.
+    // Some kinds store the generation that clients send. Past the largest number it wraps to a negative one, which is
+    // then refused.
     set(object, "generation", Some(Value::Int(generation.wrapping_add(1))));
 }
 
-/// What is wrong with metadata at a path: of an object, or of one inside an object.
+/// Validates metadata at a path: of an object, or of a template inside an object.
 pub fn check_metadata(
     metadata: &Value,
     root: &Path<'_>,
@@ -134,7 +134,7 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// A value as it stands in a message.
+/// A value as shown in an error.
 fn bad_value(value: &Value) -> BadValue {
     BadValue::Text(kevel_codec::json::message_text(value))
 }
@@ -169,7 +169,7 @@ pub fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldEr
     }
 }
 
-/// What is wrong with a change of an object's metadata.
+/// Validates an update of metadata (upstream: `ValidateObjectMetaUpdate`).
 pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
     let root = Path::new("metadata");
     let mut errors = FieldErrors::new();
@@ -194,7 +194,7 @@ pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-/// Nothing new may hold an object that is going away.
+/// Refuses new finalizers on an object that is being deleted.
 fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<FieldError> {
     if text(old, "deletionTimestamp").is_empty() {
         return None;
@@ -219,7 +219,7 @@ fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<
     ))
 }
 
-/// How many UIDs are drawn at once: to ask the system for random bytes takes longer than the rest.
+/// UIDs drawn at a time: the system call for random bytes takes longer than the rest.
 const DRAWN_UIDS: usize = 64;
 
 /// A new random UID.

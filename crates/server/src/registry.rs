@@ -1,5 +1,5 @@
-//! A resource's objects, for those who write them from inside: in the version that they are stored
-//! in, and past admission, which has seen the request that is the reason for it.
+//! Internal access to a resource's objects, in the storage version and without admission, which has run for the request
+//! that causes it.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::resource::{ConnectRequest, Resource};
 use crate::storage::{RegistryOptions, Storage, local_key};
 
 impl Resource {
-    /// An object as it is now.
+    /// The current state of an object.
     pub async fn find(&self, namespace: &str, name: &str) -> Result<Value, StatusError> {
         let found = self.current(namespace, name).await?;
         found.map(|(object, _)| object).ok_or_else(|| self.not_found(name))
     }
 
-    /// Changes an object, again after a conflict. Nothing is written in a dry run.
+    /// Updates an object, again after a conflict. A dry run writes nothing.
     pub async fn modify(
         &self,
         namespace: &str,
@@ -52,7 +52,7 @@ impl Resource {
         guaranteed_update(At::Consistent, read, write, || self.modified(name)).await
     }
 
-    /// Deletes an object, at once or when it is let go.
+    /// Deletes an object, at once or after finalizers and the grace period.
     pub async fn remove(
         &self,
         namespace: &str,
@@ -81,7 +81,7 @@ impl Resource {
         removed.await.map(drop)
     }
 
-    /// An object as it is now, and its revision.
+    /// The current state of an object, and its revision.
     async fn current(
         &self,
         namespace: &str,
@@ -109,8 +109,7 @@ impl Resource {
 }
 
 impl ConnectRequest<'_> {
-    /// An object of a resource of the core group. One that is not there is told of as if it were of the request's
-    /// resource, as in the reference, whose stores name what the request is about.
+    /// An object of a core resource. As in the reference, NotFound names the request's resource instead of `plural`.
     pub async fn find(
         &self,
         plural: &str,
@@ -127,7 +126,7 @@ impl ConnectRequest<'_> {
 }
 
 impl Storage {
-    /// What is stored now, whatever the cache has seen of it.
+    /// Reads an object from the store, bypassing the cache.
     pub async fn fetch(&self, local_key: &str) -> Result<Option<Value>, StatusError> {
         let found = self.engine.get(&self.key_of(local_key), None).await.map_err(store_error)?;
         let Some(entry) = found.entry else { return Ok(None) };
@@ -135,7 +134,7 @@ impl Storage {
         self.read(&wire.bytes).map(Some).map_err(StatusError::internal)
     }
 
-    /// Stores a new object as it is, with what the server says about every new object.
+    /// Creates an object without a strategy; only uid and creationTimestamp are set.
     pub async fn insert(&self, mut object: Value) -> kevel_store::Result<Revision> {
         metadata::set(&mut object, "uid", Some(metadata::new_uid().as_str().into()));
         metadata::set(
@@ -147,12 +146,12 @@ impl Storage {
         self.engine.create(&key, self.encode(&object), self.time_to_live).await
     }
 
-    /// Deletes an object, unless finalizers hold it. One that is not there is deleted.
+    /// Deletes an object, unless it has finalizers. A missing object is no error.
     pub async fn discard(&self, namespace: &str, name: &str) -> Result<(), StatusError> {
         self.discard_if(namespace, name, |_| true).await
     }
 
-    /// The same, if the object is as wanted in the state that is deleted.
+    /// Like [`Storage::discard`], if `wanted` accepts the state that is deleted.
     pub async fn discard_if(
         &self,
         namespace: &str,

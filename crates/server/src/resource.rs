@@ -1,6 +1,5 @@
-//! A resource is a row: names, scope, verbs, schema, storage, strategy. Routes, discovery and OpenAPI
-//! are derived from the table of rows. Rows come and go while the server runs; readers take the table
-//! without a lock.
+//! Table of the served resources (upstream: `APIGroupInfo`). Routes, discovery and OpenAPI are derived from it.
+//! Resources are added and removed while the server runs; readers take the table without a lock.
 
 mod connecter;
 mod conventions;
@@ -30,84 +29,84 @@ use crate::strategy::{MetadataChecks, Strategy};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
-/// A resource in one version of its group.
+/// A resource in one version of its group: names, scope, verbs, type, storage, strategy (upstream: `rest.Storage`).
 pub struct Resource {
-    /// The kind of its objects, in the version that is served.
+    /// Kind of the objects, in the served version.
     pub kind: GroupVersionKind,
     /// `PodList`
     pub list_kind: String,
     /// `pods`
     pub plural: String,
-    /// What one of them is called.
+    /// `pod`
     pub singular: String,
-    /// Short names, as `kubectl` takes them.
+    /// Short names for `kubectl`.
     pub short_names: Vec<String>,
-    /// Groups of resources it belongs to, such as `all`.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// Whether its objects are in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
     /// `create`, `get`, ..., in the order in which discovery lists them.
     pub verbs: Vec<Verb>,
-    /// The type of its objects.
+    /// Type of the objects.
     pub ty: TypeRef,
-    /// What is special about the kind.
+    /// Strategy of writes.
     pub strategy: Arc<dyn Strategy>,
-    /// What its objects need from elsewhere, if anything.
+    /// Allocation of addresses and ports for objects, if they need any.
     pub allocation: Option<Arc<dyn Allocation>>,
-    /// What people see of its objects.
+    /// Columns of the resource's Tables (upstream: `TableConvertor`).
     pub columns: Arc<dyn Columns>,
-    /// `None` for kinds that are not stored.
+    /// `None` for resources that are not stored.
     pub storage: Option<Arc<Storage>>,
-    /// What a POST creates, where that is not an object to be stored.
+    /// Handler of creates, for resources that are not stored.
     pub creater: Option<Arc<dyn Creater>>,
-    /// What finds its objects out, where they are not kept.
+    /// Source of the objects, for resources that are computed and not stored.
     pub lister: Option<Arc<dyn Lister>>,
-    /// By name, sorted.
+    /// Subresources by name.
     pub subresources: BTreeMap<String, Subresource>,
-    /// How it is served, where kinds differ.
+    /// Facts of serving that differ between resources.
     pub conventions: Conventions,
 }
 
-/// What stands below an object.
+/// A subresource.
 #[derive(Debug)]
 pub struct Subresource {
-    /// The kind of what is read and written.
+    /// Kind of the request and response bodies.
     pub kind: GroupVersionKind,
-    /// What can be done with it.
+    /// Supported verbs.
     pub verbs: Vec<Verb>,
-    /// The type of what is read and written.
+    /// Type of the request and response bodies.
     pub ty: TypeRef,
-    /// What it is to its object.
+    /// Role of the subresource.
     pub role: SubresourceKind,
 }
 
-/// The kinds of subresources: what one is to its object.
+/// Roles of subresources.
 #[derive(Clone, Debug)]
 pub enum SubresourceKind {
-    /// The object, of which only `status` and the metadata can be written.
+    /// The object, of which only `status` and metadata are written.
     Status,
-    /// How many replicas there are of it, as an object of `autoscaling`.
+    /// The object's replicas as an `autoscaling` Scale.
     Scale(Scale),
-    /// The object, of which only some fields can be written, by a strategy of their own (`pods/resize`).
+    /// The object, of which only some fields are written, with a strategy of its own (`pods/resize`).
     Fields(WritableFields),
-    /// Something that a POST creates and that is not stored (`serviceaccounts/token`).
+    /// Created by a POST and not stored (`serviceaccounts/token`).
     NamedCreater(Arc<dyn Creater>),
-    /// A way to somewhere else (`pods/exec`).
+    /// A connection (`pods/exec`).
     Connecter(Arc<dyn Connecter>),
-    /// Something that a GET reads elsewhere (`pods/log`).
+    /// Read from elsewhere by a GET (`pods/log`).
     GetterWithOptions(Arc<dyn GetterWithOptions>),
-    /// Something that this server does not serve yet.
+    /// Not served by this server yet.
     NotServed,
 }
 
-/// The fields of an object that a subresource writes.
+/// Fields of an object that a subresource writes.
 #[derive(Clone)]
 pub struct WritableFields {
-    /// Paths, in which `*` is every item of a list.
+    /// Paths; `*` stands for every item of a list.
     pub paths: &'static [&'static [&'static str]],
-    /// Whether labels, annotations and the like can be written, too.
+    /// Whether metadata such as labels and annotations is written, too.
     pub metadata: bool,
-    /// What is special about writing them.
+    /// Strategy of these writes.
     pub strategy: Arc<dyn Strategy>,
 }
 
@@ -124,17 +123,18 @@ impl std::fmt::Debug for Resource {
 }
 
 impl Resource {
-    /// Group and plural, as messages name it.
+    /// Group and plural, as in error messages.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.kind.group.clone(), self.plural.as_str())
     }
 
-    /// Group and kind, as messages name it: of what is stored, which may be shown in another group, too.
+    /// Group and kind, as in error messages: those of the storage, since the resource may be served in another group,
+    /// too.
     pub fn group_kind(&self) -> GroupKind {
         self.storage.as_ref().map_or(&self.kind, |storage| &storage.kind).group_kind()
     }
 
-    /// The kind of what is read and written at a subresource; of the objects where it is empty.
+    /// Kind of a subresource's bodies; of the resource's own if the name is empty.
     pub fn kind_of(&self, subresource: &str) -> &GroupVersionKind {
         let part = self.subresources.get(subresource);
         part.map_or(&self.kind, |subresource| &subresource.kind)
@@ -145,13 +145,13 @@ impl Resource {
         api_version(&self.kind.group, &self.kind.version)
     }
 
-    /// Whether it can be done with this resource.
+    /// Whether the resource supports a verb.
     pub fn allows(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }
 
-    /// What is wrong with a new object (`BeforeCreate`). Where its rules do not look at the metadata, that is
-    /// looked at when they found nothing.
+    /// Validates a new object (upstream: `BeforeCreate`). Where the strategy does not validate metadata, metadata is
+    /// validated only if the strategy found no errors.
     pub(crate) fn validate_create(&self, object: &Value) -> FieldErrors {
         let rest = self.strategy.validate_create(object);
         if !self.strategy.is_of_kind(object) {
@@ -168,7 +168,7 @@ impl Resource {
         }
     }
 
-    /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
+    /// Validates an object's metadata (upstream: `ValidateObjectMeta`).
     fn validate_metadata(&self, object: &Value) -> FieldErrors {
         let validate_name = |name: &str, prefix| self.strategy.validate_name(name, prefix);
         let mut errors = self.metadata_errors(object, &validate_name);
@@ -176,8 +176,8 @@ impl Resource {
         errors
     }
 
-    /// What is wrong with the metadata of an object that is updated, as its strategy looks at it, around what
-    /// that says of the rest (`BeforeUpdate`).
+    /// Validates the metadata of an updated object as often as its strategy says, and merges the errors with `rest`,
+    /// those of the strategy (upstream: `BeforeUpdate`).
     pub(crate) fn validate_update(
         &self,
         object: &Value,
@@ -186,7 +186,7 @@ impl Resource {
     ) -> FieldErrors {
         let mut errors = self.metadata_errors(object, &is_path_segment_name);
         errors.append(metadata::check_update(object, old));
-        // What found nothing finds nothing again; the kind's own rule for names was not asked yet.
+        // A check without errors need not run again; the strategy's name rule has not run yet.
         let clean = errors.is_empty();
         let meta = || self.validate_metadata(object);
         let update = || {
@@ -197,7 +197,7 @@ impl Resource {
             errors.append(self.strategy.validate_finalizers(object));
             errors
         };
-        // What is looked at first, and what where the rules say so, or by their side.
+        // Errors before the strategy's, and errors after it or at its mark.
         let (first, second) = match self.strategy.metadata_checks() {
             MetadataChecks::None => (FieldErrors::new(), FieldErrors::new()),
             MetadataChecks::Update => (FieldErrors::new(), update()),
@@ -232,14 +232,14 @@ impl Resource {
         metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, validate_name)
     }
 
-    /// Whether its objects have a status that is written by a path of its own.
+    /// Whether the resource has a status subresource.
     pub fn has_status(&self) -> bool {
         let status = self.subresources.get("status");
         status.is_some_and(|sub| matches!(sub.role, SubresourceKind::Status))
     }
 
-    /// The fields that a write to the object itself leaves alone: those that its strategy names, and
-    /// the status where that is a subresource (`GetResetFields`).
+    /// Fields that a write to the object itself does not change: those of its strategy, and `status` where that is a
+    /// subresource (upstream: `GetResetFields`).
     pub(crate) fn reset_fields(&self) -> impl Iterator<Item = &'static str> + '_ {
         let status = self.has_status().then_some("status");
         self.strategy.reset_fields().iter().copied().chain(status)
@@ -251,34 +251,34 @@ pub fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The rows of a server.
+/// The resources of a server.
 #[derive(Debug, Default)]
 pub struct Resources {
     rows: ArcSwap<Rows>,
     writing: Mutex<()>,
 }
 
-/// The rows at one moment.
+/// The resources at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// By `group/version`, then by plural.
+    /// Resources by `group/version` and plural.
     versions: HashMap<String, BTreeMap<String, Arc<Resource>>>,
-    /// Groups in the order in which they are listed, each with its versions, preferred first.
+    /// Groups in the order of discovery, each with its versions, preferred first.
     order: Vec<(String, Vec<String>)>,
 }
 
 impl Resources {
-    /// The rows as they are now.
+    /// The current resources.
     pub fn current(&self) -> arc_swap::Guard<Arc<Rows>> {
         self.rows.load()
     }
 
-    /// Adds rows, or replaces those of the same name.
+    /// Adds resources, or replaces those of the same name.
     pub fn install(&self, resources: impl IntoIterator<Item = Resource>) {
         self.change(|rows| resources.into_iter().for_each(|resource| rows.add(resource)));
     }
 
-    /// Puts rows in the place of all that a group and resource has: nobody sees it half done.
+    /// Replaces all versions of a group and resource at once.
     pub fn replace(&self, group: &str, plural: &str, resources: Vec<Resource>) {
         self.change(|rows| {
             rows.remove(group, plural, None);
@@ -286,7 +286,7 @@ impl Resources {
         });
     }
 
-    /// Removes the rows of a group and resource, in all its versions or in one.
+    /// Removes a group and resource, in all versions or in one.
     pub fn remove(&self, group: &str, plural: &str, version: Option<&str>) {
         self.change(|rows| rows.remove(group, plural, version));
     }
@@ -300,12 +300,12 @@ impl Resources {
 }
 
 impl Rows {
-    /// The row of a resource, if it is served.
+    /// A resource, if it is served.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.version(group, version)?.get(plural)
     }
 
-    /// The resources of a group and version, by plural.
+    /// Resources of a group and version, by plural.
     pub fn version(&self, group: &str, version: &str) -> Option<&BTreeMap<String, Arc<Resource>>> {
         self.versions.get(&format!("{group}/{version}"))
     }
@@ -315,7 +315,7 @@ impl Rows {
         &self.order
     }
 
-    /// All rows.
+    /// All resources.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.order.iter().flat_map(move |(group, versions)| {
             let versions = versions.iter().filter_map(move |v| self.version(group, v));

@@ -1,4 +1,4 @@
-//! How many there are of something: the `scale` subresource, a view on its object.
+//! The `scale` subresource, a view of its object.
 
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::selector::label::LabelSelector;
@@ -6,19 +6,19 @@ use kevel_api::value::{Map, Value};
 
 use crate::columns::Columns;
 
-/// Where a kind's objects say how many they want and have, and how that is written and shown.
+/// Paths of a kind's replicas and selector, and rules of its Scale.
 #[derive(Clone)]
 pub struct Scale {
-    /// `spec`, `replicas`
+    /// Path of the wanted replicas: `spec`, `replicas`.
     pub wanted: Vec<String>,
-    /// `status`, `replicas`
+    /// Path of the observed replicas: `status`, `replicas`.
     pub there: Vec<String>,
-    /// How its pods are found.
+    /// Selector of the kind's pods.
     pub selector: Selector,
-    /// Whether a scale is checked by itself: the count is not negative, and a UID is the object's. Where it
-    /// is not, the rules of the object say what may be written.
+    /// Whether the Scale itself is validated: replicas are not negative, and a UID is the object's. If not, the
+    /// object's own validation applies.
     pub checked: bool,
-    /// What people see of a scale.
+    /// Columns of the Scale's Tables.
     pub columns: &'static dyn Columns,
 }
 
@@ -28,24 +28,24 @@ impl std::fmt::Debug for Scale {
     }
 }
 
-/// Where a kind's objects say which objects are counted.
+/// Path and form of a kind's pod selector.
 #[derive(Clone, Debug)]
 pub enum Selector {
     /// The kind has no pods.
     None,
     /// A `LabelSelector`.
     Object(Vec<String>),
-    /// Labels and their values.
+    /// A map of labels.
     Labels(Vec<String>),
-    /// The selector's text.
+    /// A selector as text.
     Text(Vec<String>),
 }
 
-/// The metadata that an object's scale has, too.
+/// Metadata fields that a Scale shares with its object.
 const SHARED: [&str; 5] = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
 
 impl Scale {
-    /// The scale of an object. Wrong selectors are told as the reference tells them.
+    /// The Scale of an object. The error of an invalid selector is the reference's.
     pub fn of(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, String> {
         let shared = SHARED.into_iter().filter_map(|name| {
             let value = object.at(&["metadata", name])?;
@@ -69,7 +69,7 @@ impl Scale {
         ])))
     }
 
-    /// Makes an object want as many as a scale says.
+    /// Sets the object's replicas to those of a Scale.
     pub fn set(&self, object: &mut Value, scale: &Value) {
         let replicas = scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
         let Some((last, path)) = self.wanted.split_last() else { return };

@@ -1,4 +1,5 @@
-//! Where the objects of a resource are kept, in one version, whatever version they are served in.
+//! Storage of a resource's objects (upstream: `RESTStorage`, `registry.Store`): one storage version, whatever version
+//! is served.
 
 mod converted;
 mod decode;
@@ -28,117 +29,117 @@ pub use self::converted::{ConvertedObjects, ConvertedView};
 use self::decode::StoredDecode;
 pub use self::options::{RegistryFlags, RegistryOptions};
 
-/// How stored bytes are written. Either form is understood when read.
+/// Encoding of stored objects. Both can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The form that is sent, too.
+    /// JSON, also the wire form.
     Json,
-    /// The reference's form.
+    /// Protobuf, as the reference stores.
     Protobuf,
 }
 
-/// What a resource's storage is made of.
+/// Configuration of a resource's storage.
 #[derive(Debug)]
 pub struct StorageConfig {
-    /// The kind in the version in which it is stored.
+    /// Kind in the storage version.
     pub kind: GroupVersionKind,
-    /// The type of that version.
+    /// Type of the storage version.
     pub ty: TypeRef,
     /// `/registry/pods/`
     pub prefix: String,
-    /// How objects are written.
+    /// Encoding of new objects.
     pub format: Format,
-    /// Whether an empty list is told from none, as it is where the reference stores JSON.
+    /// Whether empty lists are kept apart from absent ones, as where the reference stores JSON.
     pub keeps_empty: bool,
-    /// What selectors may name, besides name and namespace.
+    /// Fields of field selectors, besides name and namespace.
     pub fields: Vec<SelectableField>,
-    /// Positions of those that watchers are found by.
+    /// Positions in `fields` of those that watchers are indexed by.
     pub indexed: Vec<usize>,
-    /// How long objects are kept, if not until they are deleted.
+    /// Time to live of objects (events); `None` without expiry.
     pub time_to_live: Option<Duration>,
-    /// How objects are kept, where their type and format do not say it all.
+    /// Special encoding of stored objects, where type and format do not suffice.
     pub form: Option<Arc<dyn StoredForm>>,
-    /// How versions are made of each other, for a custom kind.
+    /// Conversion between the versions of a custom resource.
     pub conversion: Option<Arc<dyn Conversion>>,
-    /// What flags say about the resource.
+    /// Options of the resource from flags.
     pub registry: RegistryOptions,
 }
 
-/// A field that selectors may name.
+/// A field of field selectors.
 #[derive(Clone, Debug)]
 pub struct SelectableField {
-    /// What they call it.
+    /// Name in selectors.
     pub name: Cow<'static, str>,
-    /// Where it stands in the object.
+    /// Path in the object.
     pub path: Cow<'static, str>,
-    /// Where it stands in objects that have nothing there.
+    /// Path to use where the first one has no value.
     pub otherwise: Option<&'static str>,
 }
 
-/// How objects are kept, where that is not what is served.
+/// Special encoding of stored objects, where it differs from the served form.
 pub trait StoredForm: std::fmt::Debug + Send + Sync + 'static {
-    /// An object as it is kept.
+    /// Encodes an object for the store.
     fn encode(&self, object: &Value) -> Bytes;
 
-    /// A kept object. It says in which version it is, where that is not the one of the storage.
+    /// Decodes a stored object. Its `apiVersion` is set where it is not the storage's.
     fn decode(&self, stored: &[u8]) -> Result<Value, String>;
 
-    /// The version in which objects are kept, where that is not the storage's.
+    /// Version of stored objects, where it is not the storage's.
     fn version(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether a kept object would be written in another encoding now.
+    /// Whether stored bytes have an encoding that would not be written now.
     fn is_outdated(&self, _stored: &[u8]) -> bool {
         false
     }
 }
 
-/// How the versions of a custom kind are made of each other.
+/// Conversion between the versions of a custom resource (upstream: the CRD converter).
 pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
-    /// The same objects in another version. Which one they are in they say themselves.
+    /// Converts objects, each from the version in its `apiVersion`, to the version `to`.
     fn convert<'a>(
         &'a self,
         objects: Vec<Value>,
         to: &'a GroupVersion,
     ) -> Pending<'a, Result<Vec<Value>, StatusError>>;
 
-    /// The same object in another version, if that needs no webhook.
+    /// Converts an object to another version, if that needs no webhook.
     fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value>;
 
-    /// Whether a webhook converts.
+    /// Whether a conversion webhook is used.
     fn is_remote(&self) -> bool;
 
-    /// Objects that the webhook has converted before, if there is one.
+    /// Cache of objects that the webhook has converted, if there is a webhook.
     fn converted(&self) -> Option<&ConvertedView>;
 
-    /// The type of the kind's objects in a version.
+    /// Type of the kind in a version.
     fn ty(&self, version: &str) -> Option<&TypeRef>;
 }
 
-/// A resource's objects.
+/// Storage of a resource's objects (upstream: `registry.Store`).
 pub struct Storage {
-    /// The kind, in the version that is stored.
+    /// Kind in the storage version.
     pub kind: GroupVersionKind,
-    /// The type of that version.
+    /// Type of the storage version.
     pub ty: TypeRef,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub prefix: String,
-    /// Where objects are stored.
+    /// Store that objects are written to.
     pub engine: Arc<dyn Engine>,
-    /// Where they are read.
+    /// Watch cache that objects are read from (upstream: `Cacher`).
     pub cache: Arc<Cache>,
-    /// The fields that selectors may name.
+    /// Fields of field selectors.
     pub fields: Arc<[FieldPath]>,
-    /// How long objects are kept, if not until they are deleted.
+    /// Time to live of objects; `None` without expiry.
     pub time_to_live: Option<Duration>,
-    /// What flags say about the resource.
+    /// Options of the resource from flags.
     pub registry: RegistryOptions,
-    /// Whether an empty list is told from none.
+    /// Whether empty lists are kept apart from absent ones.
     pub keeps_empty: bool,
     decode: Arc<StoredDecode>,
     format: Format,
-    /// Names of the fields that watchers are found by.
+    /// Names of the fields that watchers are indexed by.
     indexed: Vec<Cow<'static, str>>,
     conversion: Option<Arc<dyn Conversion>>,
 }
@@ -175,7 +176,7 @@ impl Storage {
             fields: fields.clone(),
             indexed: config.indexed,
         };
-        // What is read of a custom kind's objects depends on its definition, which may be a new one.
+        // A new definition of a custom resource may decode objects differently, so its cache is replaced.
         let cache = match config.conversion.is_some() {
             true => caches.replace(cached),
             false => caches.add(cached),
@@ -197,28 +198,28 @@ impl Storage {
         }
     }
 
-    /// The version in which objects are kept.
+    /// Version that objects are encoded in.
     pub fn encoding_version(&self) -> &str {
         let of_form = self.decode.form.as_ref().and_then(|form| form.version());
         of_form.unwrap_or(&self.kind.version)
     }
 
-    /// The fields by which watchers are found that select a value of one.
+    /// Names of the fields that watchers are indexed by.
     pub fn indexed(&self) -> impl Iterator<Item = &str> {
         self.indexed.iter().map(AsRef::as_ref)
     }
 
-    /// The whole key of an object.
+    /// Full key of an object.
     pub fn key(&self, namespace: &str, name: &str) -> Vec<u8> {
         self.key_of(&local_key(namespace, name))
     }
 
-    /// The same of a [`local_key`].
+    /// Full key of a [`local_key`].
     pub fn key_of(&self, local_key: &str) -> Vec<u8> {
         format!("{}{local_key}", self.prefix).into_bytes()
     }
 
-    /// An object as it is stored, without its resourceVersion.
+    /// Encodes an object for the store, without its resourceVersion.
     pub fn encode(&self, value: &Value) -> Bytes {
         if let Some(form) = &self.decode.form {
             return form.encode(value);
@@ -234,8 +235,8 @@ impl Storage {
         }
     }
 
-    /// Whether what is stored at a key is to be written again though nothing of the object changes: with another key
-    /// of encryption, or in another encoding. The store is read for the latter where some object was seen in one.
+    /// Whether the stored bytes of a key are to be written again though the object is unchanged: for another encryption
+    /// key or encoding. For the latter the store is read only if some outdated encoding has been seen.
     pub async fn is_stale(&self, key: &[u8]) -> kevel_store::Result<bool> {
         if self.engine.is_stale(key).await? {
             return Ok(true);
@@ -248,12 +249,12 @@ impl Storage {
         Ok(found.entry.is_some_and(|entry| form.is_outdated(&entry.value)))
     }
 
-    /// What clients read of stored bytes.
+    /// Converts stored bytes into wire bytes.
     pub fn wire(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
         self.decode.decode(stored, revision)
     }
 
-    /// The tree of an object's wire bytes, with its kind.
+    /// Decodes wire bytes into a tree, with its kind.
     pub fn read(&self, wire: &[u8]) -> Result<Value, String> {
         let decoded = json::decode(wire, self.type_of(wire).schema(), json::Unknown::Ignore);
         let mut value = decoded.map_err(|error| error.to_string())?.value;
@@ -265,14 +266,14 @@ impl Storage {
         Ok(value)
     }
 
-    /// The tree of an object in the cache.
+    /// Decodes an object of the cache.
     pub fn tree(&self, object: &Object) -> Result<Value, String> {
         self.read(object.wire()?)
     }
 
-    /// Facts that `read` takes of an object's tree, decoded once and kept beside the object while it is current: for facts that
-    /// requests read of stored objects, which may be large. A type is read by one function, and holds the needed fields
-    /// alone: with all that is kept, an object takes a few times its bytes.
+    /// Facts that `read` takes from an object's tree, decoded once and kept with the cached object while it is current.
+    /// For facts that requests read of large stored objects. Each type `T` must be read by one function, and hold only
+    /// the needed fields: with all facts, an object takes a few times its bytes.
     pub fn decoded<T: Send + Sync + 'static>(
         &self,
         object: &Object,
@@ -281,7 +282,7 @@ impl Storage {
         object.decoded(|object| Ok(read(&self.tree(object)?)))
     }
 
-    /// The same object in another version of its group.
+    /// Converts an object to another version of its group.
     pub async fn convert(
         &self,
         value: Value,
@@ -296,7 +297,7 @@ impl Storage {
         converted.into_iter().next().ok_or_else(missing)
     }
 
-    /// The same object in another version, if that needs no webhook.
+    /// Converts an object to another version, if that needs no webhook.
     pub fn convert_at_once(
         &self,
         value: Value,
@@ -318,12 +319,12 @@ impl Storage {
         convert::convert(value, from, to, &decode::embedded_json).map_err(StatusError::internal)
     }
 
-    /// Whether a webhook converts objects to other versions.
+    /// Whether a conversion webhook converts objects.
     pub fn converts_remotely(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| conversion.is_remote())
     }
 
-    /// The type of an object's wire bytes.
+    /// Type of an object's wire bytes.
     fn type_of(&self, wire: &[u8]) -> &TypeRef {
         let said = is_foreign(wire).then(|| json::type_meta(wire).ok()).flatten();
         let version = said.and_then(|said| said.api_version.parse::<GroupVersion>().ok());
@@ -332,7 +333,7 @@ impl Storage {
             .unwrap_or(&self.ty)
     }
 
-    /// The type of the kind's objects in a version.
+    /// Type of the kind in a version.
     pub fn schema_in(&self, version: &GroupVersion) -> Option<Schema<'_>> {
         match &self.conversion {
             Some(conversion) => conversion.ty(&version.version).map(TypeRef::schema),
@@ -340,25 +341,25 @@ impl Storage {
         }
     }
 
-    /// Whether objects are stored in this version.
+    /// Whether this is the storage version.
     pub fn stores(&self, kind: &GroupVersionKind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
     }
 
-    /// Whether the wire bytes of an object are those of this version.
+    /// Whether an object's wire bytes are in this version.
     pub fn shows(&self, wire: &[u8], kind: &GroupVersionKind) -> bool {
         self.stores(kind) && !is_foreign(wire)
     }
 }
 
-/// Whether an object is kept in another version than its kind is stored in, from before that was
-/// changed. Its wire bytes say which.
+/// Whether an object is stored in another version than the storage version, from before that changed. Its wire bytes
+/// then begin with `apiVersion`.
 fn is_foreign(wire: &[u8]) -> bool {
     wire.starts_with(br#"{"apiVersion":"#)
 }
 
-/// Drops the empty lists and maps of an object with a type of the program. They are not told apart from absent ones where
-/// objects are stored as protobuf, so they are not where objects are stored as JSON, either.
+/// Drops the empty lists and maps of a built-in object. Protobuf cannot tell them from absent ones, so objects stored
+/// as JSON must not have them either.
 pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
@@ -373,7 +374,7 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
         (Value::Map(map), Type::Map { value: of, .. }) => {
             map.iter_mut().for_each(|(_, value)| drop_empty(value, schema.other(*of)));
         }
-        // An entry of a map is there, if only as no bytes.
+        // A map entry without bytes is kept, as an empty value.
         (value @ Value::Null, Type::Scalar(Scalar::Bytes)) => *value = Value::from(""),
         (Value::List(list), Type::List { item, .. }) => {
             list.iter_mut().for_each(|value| drop_empty(value, schema.other(*item)));
@@ -382,14 +383,14 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
-/// A key below the prefix of all keys, as messages of the store say it.
+/// A key without the store's prefix, as in error messages of the storage.
 pub fn shown_key(key: &[u8]) -> String {
     let key = String::from_utf8_lossy(key);
     let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
     key.get(below..).unwrap_or_default().to_owned()
 }
 
-/// Where a field stands, and what it is where nothing is said: what Go prints of its zero.
+/// Path of a selectable field, and its value where it is absent: Go's zero value as text.
 fn field_path(field: &SelectableField, ty: &TypeRef) -> FieldPath {
     let SelectableField { name, path, otherwise } = field;
     let found = FieldPath::new(name, path);

@@ -1,20 +1,20 @@
-//! The options of a request, as those see them who are asked about it.
+//! Operation options for admission plug-ins.
 
 use kevel_api::value::{Map, Value};
 
 use crate::deletion::DeleteOptions;
 
-/// How something is to be done. An object is made of it only for those who look at it.
+/// Options of an operation. The object is built only for plug-ins that read it.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum OperationOptions<'a> {
-    /// Nothing is said of connections.
+    /// Connect requests have none.
     #[default]
     None,
-    /// The query of a request that creates, whatever its verb.
+    /// Query of a request that creates, whatever its verb.
     Create(&'a [(String, String)]),
-    /// The query of a request that updates, patches too.
+    /// Query of an update or patch.
     Update(&'a [(String, String)]),
-    /// Those of a deletion.
+    /// Options of a deletion.
     Delete(&'a DeleteOptions),
 }
 

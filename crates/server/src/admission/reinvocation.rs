@@ -1,10 +1,10 @@
-//! Another round of plug-ins, where a later one changed what an earlier one has seen.
+//! Reinvocation of mutating plug-ins after a later plug-in changed the object.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// What the rounds of one write know of each other (`ReinvocationContext`). The second round is the last.
+/// State shared by the rounds of one write (upstream: `ReinvocationContext`). There are at most two rounds.
 #[derive(Default)]
 pub struct Reinvocation {
     is_reinvoke: AtomicBool,
@@ -29,17 +29,17 @@ impl Reinvocation {
         u32::from(self.is_reinvoke())
     }
 
-    /// Asks for a second round.
+    /// Requests a second round.
     pub fn request(&self) {
         self.requested.store(true, Relaxed);
     }
 
-    /// Whether somebody asked for it.
+    /// Whether a second round is requested.
     pub fn is_requested(&self) -> bool {
         self.requested.load(Relaxed)
     }
 
-    /// What a plug-in remembers from round to round.
+    /// Calls `work` with the state that a plug-in keeps across rounds.
     pub fn with<T: Default + Send + 'static, R>(
         &self,
         plugin: &'static str,
@@ -58,7 +58,7 @@ impl Reinvocation {
         }
     }
 
-    /// Begins the second round, if somebody asked for it in the first.
+    /// Begins the second round, if requested in the first.
     pub(super) fn begin_second_round(&self) -> bool {
         self.is_requested() && !self.is_reinvoke.swap(true, Relaxed)
     }

@@ -6,15 +6,14 @@ use kevel_store::Error;
 
 use crate::failure::store_error;
 
-/// Largest object that plug-ins may make, in bytes of JSON: etcd's default limit. A small request could
-/// otherwise become as large as a store takes at all, again and again, by the contents of an object that a
-/// plug-in copies from.
+/// Largest object that plug-ins may make, in bytes of JSON: etcd's default limit. Otherwise a plug-in that copies from
+/// another object could turn small requests into objects as large as the store allows.
 const MAX_ADMITTED: usize = 3 << 19;
 
-/// Bytes that plug-ins may add to an object that is larger anyway: a volume, tolerations, labels.
+/// Bytes that plug-ins may add to an object that is already larger: a volume, tolerations, labels.
 const MAX_ADDED: usize = 64 << 10;
 
-/// Refuses an object that plug-ins have made too large, as a store refuses it. `before` is its size without them.
+/// Refuses an object that plug-ins have made too large, with the store's error. `before` is its size without them.
 pub(super) fn check(object: &Value, before: usize) -> Result<(), StatusError> {
     let size = bytes(object);
     match size > MAX_ADMITTED && size > before.saturating_add(MAX_ADDED) {
@@ -23,7 +22,7 @@ pub(super) fn check(object: &Value, before: usize) -> Result<(), StatusError> {
     }
 }
 
-/// About how many bytes of JSON a value is: quotes and commas are counted, escapes are not.
+/// Approximate size of a value as JSON in bytes: quotes and commas are counted, escapes are not.
 pub(super) fn bytes(value: &Value) -> usize {
     kevel_compute::charge(1);
     match value {
@@ -33,7 +32,7 @@ pub(super) fn bytes(value: &Value) -> usize {
     }
 }
 
-/// A number or a truth value.
+/// Size of a number or boolean.
 const NUMBER: usize = 4;
 
 #[cfg(test)]

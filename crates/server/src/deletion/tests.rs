@@ -1,4 +1,4 @@
-//! Deletions on a real store, beside a naive model of the reference's rules: every combination of grace period,
+//! Deletions on a real store, compared with a naive model of the reference: every combination of grace period,
 //! finalizers, deletion under way, propagation policy, dry run and kind.
 
 mod model;
@@ -21,7 +21,7 @@ use crate::resource::Conventions;
 use crate::storage::{Format, RegistryOptions, StorageConfig};
 use crate::type_ref::TypeRef;
 
-/// Counts the objects whose allocations were released.
+/// Counts released allocations.
 #[derive(Debug, Default)]
 struct Released(AtomicUsize);
 
@@ -40,7 +40,7 @@ impl Allocation for Released {
     }
 }
 
-/// A store with a storage for each of the flags, and the rows of the kinds.
+/// A store with a storage for each setting of garbage collection, and the resources.
 struct World {
     engine: Arc<Embedded>,
     released: Arc<Released>,
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Stores the object that a case begins with; its name.
+    /// Stores the object that a case begins with; returns its name.
     async fn create(&self, case: &Case) -> (String, Time) {
         let name = format!("a{}", self.objects.fetch_add(1, Ordering::Relaxed));
         let storage = &self.storages[usize::from(case.garbage_collection)];
@@ -204,7 +204,7 @@ fn kinds() -> Vec<(TestKind, bool)> {
     kinds
 }
 
-/// Everything but preconditions. A dry run of each leaves the object as it was.
+/// All combinations except preconditions. A dry run of each leaves the object unchanged.
 #[tokio::test]
 async fn deletions_equal_a_naive_model_in_every_combination() {
     let world = World::new();
@@ -235,7 +235,7 @@ async fn deletions_equal_a_naive_model_in_every_combination() {
     assert!(fates.iter().all(|count| *count > 50), "{fates:?}");
 }
 
-/// Whatever else is asked for, an object that is not the one that is meant stays as it is.
+/// An object that does not match the preconditions stays unchanged, whatever the other options.
 #[tokio::test]
 async fn failed_preconditions_leave_the_object_alone() {
     let world = World::new();
@@ -285,7 +285,7 @@ async fn failed_preconditions_leave_the_object_alone() {
     }
 }
 
-/// A state from the cache may be old: without a write, which would find that out, it decides nothing.
+/// A cached state may be stale: without a write, which would detect that, it must not decide.
 #[tokio::test]
 async fn stale_state_decides_nothing_without_a_write() {
     let world = World::new();

@@ -1,6 +1,6 @@
-//! How a kind is served, where kinds differ: facts of its row. What follows from the type of its objects
-//! ([`TypeRef::is_unstructured`](crate::type_ref::TypeRef::is_unstructured)), from its strategy, columns
-//! or scale is said there.
+//! Facts of serving that differ between resources. Facts that follow from the type of the objects
+//! ([`TypeRef::is_unstructured`](crate::type_ref::TypeRef::is_unstructured)), or belong to strategy, columns or scale,
+//! are defined there.
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
@@ -8,43 +8,40 @@ use kevel_api::quote::quote;
 
 use crate::negotiate::Cbor;
 
-/// The conventions that a kind is served by.
+/// Facts of serving that differ between resources.
 #[derive(Clone, Debug)]
 pub struct Conventions {
-    /// Which requests lead to it, and what the others are told.
+    /// Routing of requests, and the errors of those without a route.
     pub routing: Routing,
-    /// Whether its objects have a protobuf form.
+    /// Whether protobuf is supported.
     pub protobuf: bool,
-    /// Whether its objects are spoken of in CBOR.
+    /// Whether CBOR is supported.
     pub cbor: Cbor,
-    /// Whether its objects take strategic merge patches: what lists and maps are merged by is known of
-    /// types alone.
+    /// Whether strategic merge patches are supported: merge keys are known for built-in types only.
     pub strategic_merge_patch: bool,
-    /// How field selectors are converted (`AddFieldLabelConversionFunc`), told by what is said of labels
-    /// that are not known.
+    /// Conversion of field selectors (upstream: `AddFieldLabelConversionFunc`), by the message about unknown labels.
     pub field_labels: FieldLabels,
-    /// What discovery and OpenAPI make their documents of.
+    /// Source of the resource's discovery and OpenAPI documents.
     pub published: Published,
-    /// Annotations that stand for fields which a version does not have: whoever asks for nothing but metadata
-    /// is not shown them.
+    /// Annotations that stand for fields which a version does not have; left out of PartialObjectMetadata.
     pub converted_annotations: &'static [&'static str],
 }
 
-/// The conversions of field labels.
+/// Conversions of field labels, which differ in the message about unknown labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldLabels {
-    /// That of kinds without one: name and namespace.
+    /// The default one: name and namespace.
     Metadata,
-    /// One of the kind's own.
+    /// The kind's own.
     Own,
-    /// The same, which names the kind.
+    /// The kind's own, whose message names the kind.
     OwnNamed,
-    /// The same, which quotes the label.
+    /// The kind's own, whose message quotes the label.
     OwnQuoted,
 }
 
 impl FieldLabels {
-    /// The message about a label that is not known.
+    /// Message about an unknown label.
     pub(crate) fn unknown(self, label: &str, kind: &GroupVersionKind) -> String {
         match self {
             FieldLabels::Metadata => format!(
@@ -60,28 +57,28 @@ impl FieldLabels {
     }
 }
 
-/// Which requests lead to a kind.
+/// Routing of requests to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// A route for each method and form of path, as `APIInstaller` registers them: what has none is
-    /// refused before the kind is looked at (404, 405, 406, 415).
+    /// A route for each method and form of path (upstream: `APIInstaller`): a request without a route is refused before
+    /// anything else (404, 405, 406, 415).
     Routes,
-    /// One handler for all methods and paths below the resource, as the reference's `crdHandler`: it goes
-    /// by the verb alone, and passes on what has not the scope of the kind.
+    /// One handler for all methods and paths below the resource (upstream: `crdHandler`): it goes by the verb alone,
+    /// and passes requests of another scope on.
     Verbs,
 }
 
-/// What the documents about a kind are made of.
+/// Source of a resource's discovery and OpenAPI documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Published {
     /// Its routes and types.
     Routes,
-    /// Its definition, of which a version's OpenAPI schema is kept as JSON.
+    /// Its CustomResourceDefinition, with the OpenAPI schema of the version as JSON.
     Definition(Bytes),
 }
 
 impl Conventions {
-    /// The conventions of kinds whose types are part of the program.
+    /// Conventions of built-in resources.
     pub fn typed(field_label_conversion: bool) -> Self {
         Conventions {
             routing: Routing::Routes,
@@ -99,7 +96,7 @@ impl Conventions {
 }
 
 impl Published {
-    /// The schema of the definition, where the documents are made of one.
+    /// The schema of the CustomResourceDefinition, if the resource has one.
     pub fn definition(&self) -> Option<&Bytes> {
         match self {
             Published::Routes => None,
@@ -107,7 +104,7 @@ impl Published {
         }
     }
 
-    /// Whether the documents are made of a definition.
+    /// Whether the resource comes from a CustomResourceDefinition.
     pub fn by_definition(&self) -> bool {
         self.definition().is_some()
     }

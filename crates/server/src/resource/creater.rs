@@ -1,5 +1,4 @@
-//! What a POST of a kind that is not stored makes (`rest.Creater` without a store behind it): a review,
-//! a token, a binding, an eviction.
+//! Creates that store no object (upstream: `rest.Creater` without a store): reviews, tokens, bindings, evictions.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,15 +13,14 @@ use crate::request::Warnings;
 use crate::resource::{Resource, Resources};
 use crate::user::User;
 
-/// Creates something that is not an object to be stored (`Creater`, and `NamedCreater` for subresources).
+/// Handles creates that store no object (upstream: `rest.Creater`, and `rest.NamedCreater` for subresources).
 pub trait Creater: Debug + Send + Sync + 'static {
-    /// Other groups and versions that a body may name the kind by. It has the same fields in them.
+    /// Other groups and versions that a body may use. The kind has the same fields in them.
     fn accepted_versions(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Completes and checks an object before the plug-ins that validate see it. One that the reference does not touch
-    /// stays as it is.
+    /// Completes and validates an object before validating admission. The default leaves the object unchanged.
     fn prepare<'a>(
         &'a self,
         _request: &'a CreateRequest<'a>,
@@ -31,7 +29,7 @@ pub trait Creater: Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(object)))
     }
 
-    /// What the client gets for its object, which has been decoded, defaulted, prepared and admitted.
+    /// Handles the object, which has been decoded, defaulted, prepared and admitted.
     fn create<'a>(
         &'a self,
         request: &'a CreateRequest<'a>,
@@ -39,34 +37,33 @@ pub trait Creater: Debug + Send + Sync + 'static {
     ) -> Pending<'a, Result<Created, StatusError>>;
 }
 
-/// A creation that a [`Creater`] answers: by whom, and of what.
+/// A create request for a [`Creater`].
 #[derive(Debug)]
 pub struct CreateRequest<'a> {
-    /// The resource that the path names.
+    /// Resource of the path.
     pub resource: &'a Arc<Resource>,
-    /// The rows of the server.
+    /// All resources of the server.
     pub resources: &'a Resources,
-    /// The subresource; empty for the resource itself.
+    /// Subresource; empty for the resource itself.
     pub subresource: &'a str,
-    /// Empty where the kind has none.
+    /// Namespace; empty for a cluster-scoped resource.
     pub namespace: &'a str,
-    /// The object whose subresource this is; empty otherwise.
+    /// Name of the object whose subresource this is; otherwise empty.
     pub name: &'a str,
     /// The authenticated user.
     pub user: &'a Arc<User>,
-    /// Whether nothing is to be written.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
     /// Warnings for the client.
     pub warnings: &'a Warnings,
     /// The audit event, for annotations.
     pub audit: &'a AuditContext,
-    /// Time of the server.
+    /// Clock of the server.
     pub clock: &'a Clock,
 }
 
 impl CreateRequest<'_> {
-    /// Refuses an object that names another one than the path does. Where the path names none, the
-    /// object's own name counts.
+    /// Refuses an object with another name than the path's. Without a name in the path, any is accepted.
     pub fn check_name(&self, sent: &Value, kind: &str) -> Result<(), StatusError> {
         match self.name.is_empty() || self.name == sent.str_at(&["metadata", "name"]) {
             true => Ok(()),
@@ -77,11 +74,11 @@ impl CreateRequest<'_> {
     }
 }
 
-/// What a [`Creater`] made.
+/// Result of a [`Creater`].
 #[derive(Debug)]
 pub enum Created {
     /// An object of the kind that was sent.
     Object(Value),
-    /// That it was done.
+    /// A `Status` of success.
     Status(Status),
 }

@@ -1,4 +1,4 @@
-//! Objects that are not kept but found out when somebody asks (`rest.Lister` without a store behind it).
+//! Objects that are computed on request and not stored (upstream: `rest.Lister` without a store).
 
 use std::fmt::Debug;
 
@@ -6,11 +6,11 @@ use kevel_api::value::Value;
 
 use crate::future::Pending;
 
-/// Finds out what objects there are.
+/// Computes the objects of a resource.
 pub trait Lister: Debug + Send + Sync + 'static {
-    /// All of them, by name.
+    /// All objects, sorted by name.
     fn list(&self) -> Pending<'_, Vec<Value>>;
 
-    /// One of them.
+    /// The object of a name.
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Option<Value>>;
 }

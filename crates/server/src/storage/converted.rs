@@ -1,4 +1,4 @@
-//! Objects of custom kinds in versions that a webhook makes of them.
+//! Custom resource objects converted by a webhook.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -17,30 +17,28 @@ use kevel_store::cache::{Object, Wire};
 use super::{Storage, is_foreign};
 use crate::metadata;
 
-/// Bytes of objects that go to a webhook in one call; an object that is larger goes alone. The answer to so many,
-/// even several times as long, is well below what a webhook may answer, and a list of any length is converted by calls
-/// of bounded size.
+/// Bytes of objects in one call of a conversion webhook; a larger object goes alone. A response to so many, even if
+/// several times as long, is well below the limit, and a list of any length is converted by calls of bounded size.
 const BATCH: usize = 1 << 20;
 
-/// Limit on the bytes of converted objects that are kept, of all kinds together: enough for the lists that controllers of a usual
-/// cluster ask for again and again. (The reference keeps all objects in all versions, without a limit.)
+/// Limit on the bytes of cached converted objects, of all kinds together: enough for the lists that controllers of a
+/// usual cluster repeat. (The reference keeps all objects in all versions, without a limit.)
 const MAX_KEPT: usize = 128 << 20;
 
 /// Overhead of an entry in bytes.
 const ENTRY: usize = 128;
 
-/// Objects that webhooks have converted, of all custom kinds. What was asked for once is served from here as long as
-/// neither the object nor its definition changes, whatever becomes of the webhook (upstream: the watch cache of each
-/// version).
+/// Cache of objects converted by webhooks, of all custom resources. An entry is served as long as neither the object
+/// nor its definition changes, whether or not the webhook is available (upstream: the watch cache of each version).
 #[derive(Debug, Default)]
 pub struct ConvertedObjects {
     generations: Mutex<Generations>,
     configurations: AtomicU64,
-    /// Two of them, as 64 bits are too few to tell objects apart by.
+    /// Two hashers, since 64 bits are too few to identify objects.
     hashers: [RandomState; 2],
 }
 
-/// Entries of two ages: when the young ones are half of what may be kept, the old ones are dropped. An entry that is used
+/// Entries in two generations: when the young ones reach half of the limit, the old ones are dropped. A used entry
 /// becomes young.
 #[derive(Debug, Default)]
 struct Generations {
@@ -74,7 +72,7 @@ impl Generations {
     }
 }
 
-/// The converted objects of one conversion configuration: a definition that changes has another.
+/// Converted objects of one conversion configuration; a changed definition gets a new view.
 #[derive(Debug)]
 pub struct ConvertedView {
     shared: Arc<ConvertedObjects>,
@@ -82,13 +80,13 @@ pub struct ConvertedView {
 }
 
 impl ConvertedView {
-    /// A view that has nothing of what others have.
+    /// A view that shares no entries with others.
     pub fn new(shared: Arc<ConvertedObjects>) -> Self {
         let configuration = shared.configurations.fetch_add(1, Ordering::Relaxed);
         ConvertedView { shared, configuration }
     }
 
-    /// Key of an object in a version. The wire bytes hold the uid and the resourceVersion.
+    /// Cache key of an object in a version. The wire bytes contain the uid and the resourceVersion.
     fn digest(&self, wire: &Bytes, to: &str) -> u128 {
         let half = |hasher: &RandomState| hasher.hash_one((self.configuration, to, &wire[..]));
         let [high, low] = self.shared.hashers.each_ref().map(half);
@@ -109,7 +107,7 @@ impl ConvertedView {
 }
 
 impl Storage {
-    /// Stored objects in another version. Their wire bytes say which, unless it is the stored one.
+    /// Converts stored objects to a version. The wire bytes name the version, unless it is the storage version.
     pub async fn converted(
         &self,
         objects: Vec<Arc<Object>>,
@@ -125,7 +123,7 @@ impl Storage {
         Ok(objects.into_iter().zip(converted).map(in_version).collect())
     }
 
-    /// The tree of a stored object's wire bytes in a version of its group.
+    /// Decodes a stored object's wire bytes and converts it to a version of its group.
     pub async fn read_in(&self, wire: &Bytes, to: &GroupVersion) -> Result<Value, StatusError> {
         if !self.converts_remotely() {
             let value = self.read(wire).map_err(StatusError::internal)?;
@@ -137,8 +135,8 @@ impl Storage {
         self.read(wire).map_err(StatusError::internal)
     }
 
-    /// The wire bytes of objects in another version; nothing for those that are in it already. What is not kept is
-    /// converted in batches.
+    /// Wire bytes of objects in another version; `None` for objects that are in it already. Objects not in the cache
+    /// are converted in batches.
     async fn converted_wires(
         &self,
         wires: &[Bytes],
@@ -192,7 +190,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The wire bytes of an object in a version that is not the stored one: they say which.
+    /// Wire bytes of an object in another version than the storage version, which they name.
     fn wire_in(&self, value: &Value, to: &GroupVersion) -> Result<Wire, String> {
         let schema = self.schema_in(to).ok_or("the object has no such version")?;
         let revision = metadata::text(value, "resourceVersion").parse().map(Revision);
@@ -202,7 +200,7 @@ impl Storage {
         self.decode.json.decode_with_version(&text, revision)
     }
 
-    /// Whether wire bytes are those of a version.
+    /// Whether wire bytes are in a version.
     fn is_in(&self, wire: &[u8], to: &GroupVersion, version: &str) -> bool {
         match is_foreign(wire) {
             true => json::type_meta(wire).is_ok_and(|said| said.api_version == version),
@@ -215,7 +213,7 @@ impl Storage {
     }
 }
 
-/// Objects that go to a webhook together: their positions, and what they are kept by.
+/// Objects of one webhook call: their positions and cache keys.
 #[derive(Default)]
 struct Batch {
     objects: Vec<(usize, Option<u128>)>,

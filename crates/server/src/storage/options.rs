@@ -1,4 +1,4 @@
-//! Configuration of the storage of every resource: what flags say, and the server's clock.
+//! Storage options of every resource: flags, and the server's clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupResource;
 use kevel_clock::Clock;
 
-/// How one resource is treated.
+/// Storage options of a resource.
 #[derive(Clone, Debug)]
 pub struct RegistryOptions {
-    /// Whether somebody looks after dependents: deletions then leave finalizers for them.
+    /// `--enable-garbage-collector`: deletions set the garbage collector's finalizers.
     pub garbage_collection: bool,
-    /// Whether a client that takes any state gets the cache's, whole. Otherwise it gets the current one, in the parts that
-    /// it asks for.
+    /// Whether `resourceVersion=0` is served from the watch cache, as a whole list. Otherwise it reads the latest
+    /// state, in pages.
     pub watch_cache: bool,
-    /// How many objects a delete of a collection works on at a time.
+    /// `--delete-collection-workers`.
     pub delete_collection_workers: usize,
-    /// Time of the server.
+    /// Clock of the server.
     pub clock: Clock,
 }
 
@@ -31,17 +31,17 @@ impl Default for RegistryOptions {
     }
 }
 
-/// How all resources are treated.
+/// Storage options of all resources.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryFlags {
-    /// What holds for most of them.
+    /// Options of most resources.
     pub most: RegistryOptions,
-    /// Those that have no watch cache.
+    /// Resources without a watch cache (`--watch-cache-sizes`).
     pub uncached: Arc<BTreeSet<GroupResource>>,
 }
 
 impl RegistryFlags {
-    /// How a resource is treated.
+    /// Options of a resource.
     pub fn of(&self, group: &str, plural: &str) -> RegistryOptions {
         let uncached = self.uncached.contains(&GroupResource::new(group, plural));
         RegistryOptions { watch_cache: self.most.watch_cache && !uncached, ..self.most.clone() }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Rounds of a write: whether a second one begins, by who asks for it and when.
+/// Rounds of a write: whether a second one begins, by the rounds that request it.
 #[test]
 fn a_second_round_begins_once_and_only_if_requested() {
     for (requests, expected) in [
@@ -35,7 +35,7 @@ fn plug_ins_remember_their_own_values_between_rounds() {
         });
         assert_eq!(count, expected, "{plugin}");
     }
-    // Another type is another memory.
+    // State of another type is separate.
     assert_eq!(reinvocation.with("a", |text: &mut String| text.clone()), "");
     assert_eq!(reinvocation.with("a", |count: &mut u32| *count), 3);
 }

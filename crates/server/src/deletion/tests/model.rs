@@ -1,4 +1,4 @@
-//! The naive model: the fate of an object, by the reference's rules one after the other.
+//! Naive model: the fate of an object by the reference's rules, one after the other.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use kevel_api::value::Value;
 use super::DeleteOptions;
 use crate::strategy::{Dependents, Strategy};
 
-/// Seconds that objects of the graceful kind get where nothing is asked for.
+/// Default grace period of the graceful kind, in seconds.
 const USUAL_GRACE: i64 = 30;
-/// A finalizer of some controller.
+/// A controller's finalizer.
 pub(super) const OWN: &str = "example.com/own";
 
 /// Kinds that differ in their deletion.
@@ -33,7 +33,7 @@ impl Strategy for TestKind {
     }
 }
 
-/// A deletion that is under way: the granted grace period, and the seconds from now to the deletionTimestamp.
+/// A deletion under way: the granted grace period, and the seconds from now to the deletionTimestamp.
 pub(super) type UnderWay = Option<(Option<i64>, i64)>;
 
 /// One row of the matrix.
@@ -49,11 +49,11 @@ pub(super) struct Case {
 /// Expectation: the fate of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays as it is.
+    /// Unchanged.
     Untouched,
-    /// It is gone; `seen` if watchers see it marked before.
+    /// Removed; `seen` if watchers see it marked before.
     Removed { seen: bool },
-    /// It stays, marked.
+    /// Marked and still stored.
     Marked { finalizers: Vec<&'static str>, grace: i64, at: At, generation: i64 },
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Fate {
 pub(super) enum At {
     /// Seconds after the request.
     AfterRequest(i64),
-    /// Seconds after the object was made.
+    /// Seconds after the object was created.
     AfterCreation(i64),
 }
 
@@ -110,8 +110,8 @@ fn finalizers_after(case: &Case) -> Vec<&'static str> {
     if set(&before) == set(&after) { before } else { after }
 }
 
-/// The grace period that a graceful deletion grants, and the deletionTimestamp; `Err` where nothing is to be done
-/// (`BeforeDelete`).
+/// Grace period and deletionTimestamp of a graceful deletion; `Err` where nothing is to be done (upstream:
+/// `BeforeDelete`).
 fn granted(case: &Case) -> Result<Option<(i64, At)>, ()> {
     if !case.kind.graceful {
         return Ok(None);
