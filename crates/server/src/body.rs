@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! Response bodies.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,16 +7,15 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
-/// How much of an answer in pieces is made at a time. A client that does not read holds a few of them.
+/// Bytes of a streamed body made at a time. A client that does not read holds a few pieces.
 pub const PIECE: usize = 64 << 10;
 
-/// How much room is left before what will be copied into TLS records. Large blocks begin where a page
-/// does, a record's payload five bytes behind that, and where the target's place in its page is a little
-/// behind the source's, `rep movsb` (what glibc copies with) is ten times slower on AMD's Zen: it was a
-/// third of a list's CPU time.
+/// Free bytes before data that will be copied into TLS records. Large blocks begin at a page, a record's payload five
+/// bytes behind that, and where the target's offset in its page is a little above the source's, `rep movsb` (glibc's
+/// copy) is ten times slower on AMD's Zen: it was a third of a list's CPU time.
 pub(crate) const HEADROOM: usize = 256;
 
-/// The body of an answer: bytes that are there, or pieces as they come.
+/// Body of a response: complete bytes, or pieces as they are made.
 #[derive(Default)]
 pub struct Body(Inner);
 
@@ -28,27 +27,27 @@ enum Inner {
     Pieces(Pin<Box<dyn Pieces>>),
 }
 
-/// Where a body's pieces come from.
+/// Source of a streamed body.
 pub trait Pieces: Send {
-    /// The next piece, when it is there; nothing after the last.
+    /// The next piece; `None` after the last.
     fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>>;
 
-    /// What is said after the last piece, once it has been taken.
+    /// Trailers, after the last piece.
     fn trailers(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Option<HeaderMap> {
         None
     }
 
-    /// How many bytes there will be, at least.
+    /// Lower bound of the number of bytes.
     fn at_least(&self) -> u64 {
         0
     }
 }
 
-/// A piece of a body, or the end of a body that will not be whole.
+/// A piece of a body, or the error that truncates it.
 pub type Piece = Result<Bytes, Broken>;
 
-/// Why a body breaks off. What is wrong cannot be told any more once a body has begun, but a client
-/// must not take a part for the whole: its stream is reset, or its connection closed.
+/// Error that truncates a body. A response that has begun cannot report it, but the client must not take a part for the
+/// whole: its stream is reset, or its connection closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
@@ -61,18 +60,18 @@ impl std::fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Body {
-    /// A body without bytes.
+    /// An empty body.
     pub fn empty() -> Self {
         Body(Inner::Empty)
     }
 
-    /// A body that is made while it is sent.
+    /// A streamed body.
     pub fn pieces(pieces: impl Pieces + 'static) -> Self {
         Body(Inner::Pieces(Box::pin(pieces)))
     }
 
-    /// A body that never ends and has nothing: what was hung on the answer of a connection that goes on in
-    /// another protocol lasts as long as that.
+    /// A body that never ends and has no bytes, for upgraded connections: values held by the response live as long as
+    /// the connection.
     pub fn held() -> Self {
         struct Held;
         impl Pieces for Held {
@@ -83,7 +82,7 @@ impl Body {
         Body::pieces(Held)
     }
 
-    /// The next piece.
+    /// Polls the next piece.
     pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         if let Inner::Pieces(pieces) = &mut self.0 {
             return pieces.as_mut().poll_piece(context);
@@ -92,7 +91,7 @@ impl Body {
         Poll::Ready(frame.and_then(|frame| frame.map(|frame| frame.into_data().ok()).transpose()))
     }
 
-    /// What is said after the last piece, once that has been taken.
+    /// Trailers, after the last piece.
     pub fn trailers(&mut self, context: &mut Context<'_>) -> Option<HeaderMap> {
         match &mut self.0 {
             Inner::Pieces(pieces) => pieces.as_mut().trailers(context),
@@ -100,7 +99,7 @@ impl Body {
         }
     }
 
-    /// The bytes of a body that has them all; `None` for one that comes in pieces.
+    /// The bytes of a complete body; `None` for a streamed one.
     pub fn bytes(&self) -> Option<Bytes> {
         match &self.0 {
             Inner::Empty => Some(Bytes::new()),
@@ -144,7 +143,7 @@ impl http_body::Body for Body {
             }
             Inner::Pieces(pieces) => {
                 if let Some(piece) = ready!(pieces.as_mut().poll_piece(context)) {
-                    // A connection makes pieces of all its streams in one turn.
+                    // A connection polls the pieces of all its streams in one turn, so each is charged.
                     kevel_compute::charge_bytes(piece.as_ref().map_or(0, Bytes::len));
                     return Poll::Ready(Some(piece.map(Frame::data)));
                 }

@@ -1,4 +1,4 @@
-//! What the files of structured configuration have in common, and those who say how they were taken up.
+//! Structured configuration files: decoding, and the metrics of their reloads.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +12,20 @@ use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 use ring::digest::{SHA256, digest};
 
-/// The versions of `apiserver.config.k8s.io` that files may be written in. All have the same fields.
+/// Accepted versions of `apiserver.config.k8s.io`. All have the same fields.
 const VERSIONS: [&str; 3] = [
     "apiserver.config.k8s.io/v1",
     "apiserver.config.k8s.io/v1beta1",
     "apiserver.config.k8s.io/v1alpha1",
 ];
 
-/// The tree of a file that must be of a kind, and what stands in it twice. `scheme` is what the
-/// reference calls the place that knows the kind.
+/// Decodes a file of a kind into its tree and the strict-decoding errors. `scheme` is the reference's name of the
+/// scheme that registers the kind.
 pub fn decode(text: &[u8], kind: &str, scheme: &str) -> Result<(Value, Vec<String>), String> {
     decode_one_of(text, &VERSIONS.map(|version| (version, kind)), scheme)
 }
 
-/// The same of a file that may be of several kinds, each with its version.
+/// Decodes a file like [`decode`], of one of several kinds, each with its version.
 pub fn decode_one_of(
     text: &[u8],
     kinds: &[(&str, &str)],
@@ -49,7 +49,7 @@ pub fn decode_one_of(
     Ok((decoded.value, decoded.strict))
 }
 
-/// What is counted of a file as it changes, by how long that will mean the same.
+/// Help texts of the reload metrics, by stability level.
 const BETA: [&str; 2] = [
     "[BETA] Changes of the configuration that were taken up or not.",
     "[BETA] When a change of the configuration was taken up, or not, last.",
@@ -59,21 +59,21 @@ const ALPHA: [&str; 2] = [
     "[ALPHA] When a change of the configuration was taken up, or not, last.",
 ];
 
-/// How a file was taken up as it changed, by the reference's names.
+/// Reload metrics of a configuration file, by the reference's names.
 #[derive(Debug)]
 pub struct Reloads {
     total: Arc<Family<Counter>>,
     last: Arc<Family<Gauge>>,
     info: Arc<Family<Gauge>>,
-    /// The hash of the server's ID.
+    /// Hash of the server's ID.
     server: String,
     clock: Clock,
-    /// The hash of the text in force.
+    /// Hash of the text in force.
     text: Mutex<Option<String>>,
 }
 
 impl Reloads {
-    /// Those of `AuthenticationConfiguration`.
+    /// Metrics of `AuthenticationConfiguration`.
     pub fn authentication(metrics: &Metrics, server_id: &str) -> Self {
         let names = [
             "apiserver_authentication_config_controller_automatic_reloads_total",
@@ -83,7 +83,7 @@ impl Reloads {
         Reloads::new(metrics, names, BETA, server_id)
     }
 
-    /// Those of `EncryptionConfiguration`.
+    /// Metrics of `EncryptionConfiguration`.
     pub fn encryption(metrics: &Metrics, server_id: &str) -> Self {
         let names = [
             "apiserver_encryption_config_controller_automatic_reloads_total",
@@ -93,7 +93,7 @@ impl Reloads {
         Reloads::new(metrics, names, ALPHA, server_id)
     }
 
-    /// Those of `AuthorizationConfiguration`.
+    /// Metrics of `AuthorizationConfiguration`.
     pub fn authorization(metrics: &Metrics, server_id: &str) -> Self {
         let names = [
             "apiserver_authorization_config_controller_automatic_reloads_total",
@@ -125,7 +125,7 @@ impl Reloads {
         }
     }
 
-    /// The text that the server started with.
+    /// Records the text that the server started with.
     pub fn loaded(&self, text: &[u8]) {
         let hash = sha256(text);
         let before = self.text.lock().unwrap_or_else(PoisonError::into_inner).replace(hash.clone());
@@ -135,13 +135,13 @@ impl Reloads {
         self.info.with(&[&self.server, &hash]).set(1);
     }
 
-    /// Another text is in force.
+    /// Records that a changed text is in force.
     pub fn succeeded(&self, text: &[u8]) {
         self.record("success");
         self.loaded(text);
     }
 
-    /// Another text was not taken up.
+    /// Records that a changed text was rejected.
     pub fn failed(&self) {
         self.record("failure");
     }
@@ -152,7 +152,7 @@ impl Reloads {
     }
 }
 
-/// What metrics tell of a text: `sha256:` and its hash, nothing of no text.
+/// Hash of a text for metrics: `sha256:` and the digest; empty for an empty text.
 pub fn sha256(text: &[u8]) -> String {
     if text.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! The chain of servers: each answers what it serves and hands on the rest.
+//! The chain of servers (upstream: `DelegationTarget`): each serves its own paths and passes on the rest.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::request::Request;
 use crate::resource::Resources;
 use crate::responses::failure_to;
 
-/// A handler for plain paths: an exact one, or all below one that ends with a slash.
+/// A handler of a plain path: an exact one, or all below a path that ends with a slash.
 pub struct Path {
-    /// The path; with `/` at its end, all that is below it.
+    /// The path; with a trailing `/`, all paths below it.
     pub path: String,
-    /// What serves it.
+    /// Handler of the path.
     pub handler: Arc<dyn Handler>,
 }
 
@@ -29,20 +29,21 @@ impl std::fmt::Debug for Path {
     }
 }
 
-/// A server of the chain (`DelegationTarget`): resources, plain paths, and the next server.
+/// A server of the chain (upstream: `DelegationTarget`, `GenericAPIServer`): resources, plain paths, and the next
+/// server.
 pub struct Delegate {
-    /// What it is called in messages.
+    /// Name in messages.
     pub name: &'static str,
-    /// What it serves, now.
+    /// Resources that the server currently serves.
     pub resources: Arc<Resources>,
-    /// Whether its groups are its alone: what it does not have of them is refused here. The groups of
-    /// custom resources are not: each resource comes and goes by itself.
+    /// Whether the server alone serves its groups: it then refuses their unknown resources instead of passing them on.
+    /// Not so for custom resources, which come and go one by one.
     pub owns_groups: bool,
-    /// The verbs, as all servers of the chain have them.
+    /// REST handlers, shared by all servers of the chain.
     pub endpoints: Arc<Endpoints>,
-    /// What it serves beside resources.
+    /// Plain paths.
     pub paths: Vec<Path>,
-    /// What serves everything else.
+    /// Next server, for all other requests.
     pub next: Option<Arc<dyn Handler>>,
 }
 
@@ -95,7 +96,7 @@ impl Handler for Delegate {
     }
 }
 
-/// The group below whose path something is; the old group has a path of its own.
+/// Group of a path below `/apis/`; empty for the core group below `/api/`.
 fn group_of(path: &str) -> Option<&str> {
     match path.strip_prefix("/apis/") {
         Some(rest) => rest.split_once('/').map(|(group, _)| group).filter(|g| !g.is_empty()),
@@ -103,7 +104,7 @@ fn group_of(path: &str) -> Option<&str> {
     }
 }
 
-/// The end of the chain: what no server has, or none yet.
+/// Response at the end of the chain: 404, or 503 while paths are still being installed.
 pub fn not_found(request: &Request) -> Response {
     if request.parts.extensions.get::<MuxAndDiscoveryIncomplete>().is_some() {
         return failure_to(request, too_early());

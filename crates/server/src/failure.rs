@@ -1,20 +1,20 @@
-//! What failures below the endpoints are to a client.
+//! Conversion of errors below the endpoints into statuses for clients.
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_store::cache::CacheError;
 
-/// A failure of the routes themselves, of which there is nothing more to say than its code.
+/// A routing error with nothing but its code.
 pub fn bare(code: u16) -> StatusError {
     bare_with(code, "")
 }
 
-/// The same, where the routes have said something.
+/// A routing error with a text.
 pub fn bare_with(code: u16, said: &str) -> StatusError {
     StatusError::generic(code, "", &GroupResource::default(), "", said, 0, false)
 }
 
-/// No such resource.
+/// The 404 of an unknown resource.
 pub fn unserved() -> StatusError {
     bare(404)
 }
@@ -22,7 +22,7 @@ pub fn unserved() -> StatusError {
 /// `Retry-After` in seconds while a cache is not loaded yet.
 const INITIALIZING_RETRY: i32 = 1;
 
-/// What a failure of the cache is to a client.
+/// Converts an error of the watch cache.
 pub(crate) fn cache_error(error: CacheError) -> StatusError {
     match error {
         CacheError::Expired { .. } => StatusError::resource_expired(error.to_string()),
@@ -37,7 +37,7 @@ pub(crate) fn cache_error(error: CacheError) -> StatusError {
     }
 }
 
-/// What a failure of the store is to a client that did not expect one.
+/// Converts an unexpected error of the store.
 pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
     match error {
         kevel_store::Error::Compacted { .. } => {
@@ -48,7 +48,7 @@ pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
     }
 }
 
-/// Several errors as one, in the words of the reference: `[first, second]`.
+/// Joins several errors as the reference does: `[first, second]` (upstream: `utilerrors.Aggregate`).
 pub fn aggregate(mut errors: Vec<String>) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
     errors.retain(|error| seen.insert(error.clone()));

@@ -1,4 +1,4 @@
-//! Futures behind a pointer, for traits whose implementations are chosen while the server runs.
+//! Boxed futures, for traits with dynamic dispatch.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::Poll;
 /// A boxed future.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Waits for all of some futures at once. If some fail, the first failure is the result, once all have ended.
+/// Waits for all futures concurrently. The result is the first failure, after all have ended.
 pub async fn join_all<E>(mut futures: Vec<Pending<'_, Result<(), E>>>) -> Result<(), E> {
     let mut result = Ok(());
     std::future::poll_fn(|context| {

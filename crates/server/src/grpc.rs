@@ -1,4 +1,4 @@
-//! gRPC services on sockets of this machine: signers of tokens, key management.
+//! gRPC services on Unix sockets: external signers of tokens, KMS plug-ins.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
-/// When a service that is not there is looked for again.
+/// Interval of retries while a service is unavailable.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A service on a Unix socket. It is connected to when it is first called, and again when it was away.
+/// A gRPC service on a Unix socket. It is connected at the first call, and again after a disconnect.
 #[derive(Clone, Debug)]
 pub struct UnixService {
     channel: Channel,
 }
 
 impl UnixService {
-    /// The service on a socket: `/path`, or `@name` for one without a file. Must be called in a runtime.
+    /// The service on a socket: `/path`, or `@name` for an abstract socket. Must be called in a runtime.
     pub fn new(socket: &str) -> Result<Self, String> {
         let path = match socket.strip_prefix('@') {
             Some(name) => format!("\0{name}"),
@@ -32,7 +32,7 @@ impl UnixService {
         Ok(UnixService { channel: endpoint.connect_lazy() })
     }
 
-    /// Calls a method, and waits for the service where it is not there.
+    /// Calls a method, and waits up to `patience` for an unavailable service.
     pub async fn call<Q, A>(
         &self,
         path: &'static str,
@@ -68,7 +68,7 @@ impl UnixService {
     }
 }
 
-/// How a call ended, by the names that the reference's metrics have.
+/// Code of a call's result, as in the reference's metrics.
 pub fn code_of(status: Option<&Status>) -> &'static str {
     match status.map_or(Code::Ok, Status::code) {
         Code::Ok => "OK",
@@ -91,7 +91,7 @@ pub fn code_of(status: Option<&Status>) -> &'static str {
     }
 }
 
-/// A failure in the words of the reference.
+/// A failure as the reference formats it.
 pub fn shown(status: &Status) -> String {
     let code = code_of(Some(status));
     format!("rpc error: code = {code} desc = {}", status.message())

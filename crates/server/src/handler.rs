@@ -1,8 +1,7 @@
-//! What answers a request.
+//! Handlers and filters of requests.
 //!
-//! Not `tower::Service`: a request is never refused by readiness here (that is the business of
-//! priority and fairness, which knows who asks), and futures that borrow their handler need no clone
-//! of the whole chain for each request.
+//! Not `tower::Service`: readiness never refuses a request here (priority and fairness does that, knowing the user),
+//! and futures that borrow their handler need no clone of the whole chain for each request.
 
 use std::sync::Arc;
 
@@ -10,17 +9,18 @@ use crate::body::Body;
 use crate::future::Pending;
 use crate::request::Request;
 
-/// An answer on its way.
+/// A response, whose body may still be streamed.
 pub type Response = http::Response<Body>;
 
-/// Panic with this (`std::panic::resume_unwind(Box::new(Abort))`) to break a request off: the
-/// answer carries it as an extension, for the serving layer to cut the connection or the stream.
+/// Panic payload (`std::panic::resume_unwind(Box::new(Abort))`) that aborts a request (upstream:
+/// `http.ErrAbortHandler`). The response carries it as an extension, and the serving layer closes the connection or
+/// resets the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort;
 
-/// Answers requests.
+/// A handler of requests (upstream: `http.Handler`).
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request.
+    /// Responds to a request.
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response>;
 }
 
@@ -30,9 +30,9 @@ impl<H: Handler + ?Sized> Handler for Arc<H> {
     }
 }
 
-/// A step of the handler chain: answers a request, or passes it on and may look at the answer.
+/// A filter of the handler chain: responds to a request, or passes it on and may change the response.
 pub trait Filter: Send + Sync + 'static {
-    /// Answers a request, or lets the next do so and may change what that says.
+    /// Responds to the request, or calls `next` and may change its response.
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response>;
 }
 

@@ -1,8 +1,7 @@
-//! `/healthz`, `/livez` and `/readyz`: is the server well, should it be left alone, should it get
-//! requests.
+//! Health endpoints `/healthz`, `/livez` and `/readyz`.
 //!
-//! Each is a list of named checks. The whole list answers on the path itself (`?verbose` for what
-//! each check said, `?exclude=name` to leave one out), a single check on a path below it.
+//! Each is a list of named checks. The path itself runs all checks (`?verbose` shows each result, `?exclude=name`
+//! leaves one out), a path below it a single check.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -49,7 +48,7 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
-    /// A check that can be answered at once.
+    /// A check that completes at once.
     pub fn new(
         name: impl Into<Arc<str>>,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -57,7 +56,7 @@ impl Check {
         Check { name: name.into(), group: None, question: Question::Now(Arc::new(check)) }
     }
 
-    /// A check that waits for something else; it should have a time limit of its own.
+    /// An asynchronous check; it should have a time limit of its own.
     pub fn later(
         name: impl Into<Arc<str>>,
         check: impl Fn() -> Pending<'static, Result<(), String>> + Send + Sync + 'static,
@@ -80,7 +79,7 @@ impl Check {
         Check { group: Some(group), ..self }
     }
 
-    /// What the check is called.
+    /// Name of the check.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -105,46 +104,44 @@ pub struct Health {
 }
 
 impl Health {
-    /// No checks yet. `--livez-grace-period` is how long a start may take before `/livez` minds.
+    /// No checks yet. `livez_grace_period` is `--livez-grace-period`: the time in which `/livez` ignores an incomplete
+    /// start.
     pub fn new(livez_grace_period: Duration) -> Self {
         let started = monotonic_now();
         let (healthz, livez, readyz) = Default::default();
         Health { started, livez_grace_period, healthz, livez, readyz }
     }
 
-    /// Adds a check to all three.
+    /// Adds a check to all three endpoints.
     pub fn add(&mut self, check: Check) {
         self.healthz.push(check.clone());
         self.livez.push(check.clone());
         self.readyz.push(check);
     }
 
-    /// Adds a check of something that is red until the start is complete: `/livez` minds it only
-    /// after the grace period.
+    /// Adds a check that fails until the start is complete: `/livez` ignores it during the grace period.
     pub fn add_boot(&mut self, check: Check) {
         self.healthz.push(check.clone());
         self.livez.push(check.clone().minded_from(self.started + self.livez_grace_period));
         self.readyz.push(check);
     }
 
-    /// Adds a check to `/readyz` alone.
+    /// Adds a check to `/readyz` only.
     pub fn add_readyz(&mut self, check: Check) {
         self.readyz.push(check);
     }
 
-    /// Adds a check to `/healthz` alone: something for people to look at, which neither a new start
-    /// nor another server would make better.
+    /// Adds a check to `/healthz` only: a problem that neither a restart nor another server would solve.
     pub fn add_healthz(&mut self, check: Check) {
         self.healthz.push(check);
     }
 
-    /// Adds a check to `/livez` alone, which minds it only `delay` after the start.
+    /// Adds a check to `/livez` only, ignored for `delay` after the start.
     pub fn add_livez(&mut self, delay: Duration, check: Check) {
         self.livez.push(check.minded_from(self.started + delay));
     }
 
-    /// What serves the checks. `/readyz` is red from the moment at which the server was asked to
-    /// stop.
+    /// The handler of the checks. `/readyz` fails as soon as the shutdown is initiated.
     pub fn install(mut self, signals: &Signals) -> HealthHandler {
         let shutdown = signals.shutdown_initiated.clone();
         self.add_readyz(Check::new("shutdown", move || match shutdown.is_signaled() {
@@ -188,7 +185,7 @@ struct Endpoint {
 }
 
 impl HealthHandler {
-    /// The paths that are served, for the list of all paths.
+    /// Served paths, for the index of all paths.
     pub fn paths(&self) -> Vec<String> {
         let below = |endpoint: &Endpoint| {
             let name = endpoint.name;
@@ -198,12 +195,12 @@ impl HealthHandler {
         self.endpoints.iter().flat_map(below).collect()
     }
 
-    /// How the checks go.
+    /// Metrics of the checks' results.
     pub fn slis(&self) -> Arc<Slis> {
         self.slis.clone()
     }
 
-    /// The answer to a path and its query, if it is one of these paths.
+    /// Response to a path and query, if the path is one of these.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Response> {
         let path = path.strip_prefix('/')?;
         let (name, check) = path.split_once('/').map_or((path, None), |(n, c)| (n, Some(c)));
@@ -234,7 +231,7 @@ impl Handler for HealthHandler {
 }
 
 impl Endpoint {
-    /// Runs all checks; whether all passed, and the text of the response.
+    /// Runs all checks; returns whether all passed, and the response.
     async fn all(&self, query: &[(String, String)], slis: &Slis) -> (bool, Response) {
         let excluded = query.iter().filter(|(key, _)| key == "exclude");
         let excluded: BTreeSet<&str> = excluded.map(|(_, value)| value.as_str()).collect();
@@ -252,7 +249,7 @@ impl Endpoint {
                 unknown.remove(group);
                 let _ = writeln!(report, "[+]{name} excluded with {group}: ok");
             } else if let Err(error) = self.ask(check, slis).await {
-                // This path is open to all; the reason is for those who are authorized for the check's own path.
+                // This path is public; the reason is shown only at the check's own path, to authorized users.
                 let _ = writeln!(report, "[-]{name} failed: reason withheld");
                 let _ = writeln!(failed, "[-]{name} failed: {error}");
             } else {

@@ -1,8 +1,8 @@
-//! What a server is called among the servers of a cluster.
+//! Identity of a server among the API servers of a cluster.
 
 use ring::digest::{SHA256, digest};
 
-/// The ID of the API server on a host. Aggregated ones on the same host have others.
+/// ID of the API server on a host. Aggregated API servers on the same host have other IDs.
 ///
 /// ```
 /// let id = kevel_server::identity::server_id("host");
@@ -19,7 +19,7 @@ pub fn server_id(hostname: &str) -> String {
     format!("apiserver-{}", base32(hash.as_ref().get(..16).unwrap_or_default()))
 }
 
-/// RFC 4648's base32 in lower case, without padding.
+/// Base32 of RFC 4648 in lower case, without padding.
 fn base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let digits = (bytes.len() * 8).div_ceil(5);

@@ -1,9 +1,9 @@
-//! A request's body on its way in, and what is done with the rest of one that is not read to its end.
+//! Request bodies, and the unread rest of a body.
 //!
-//! An answer often comes before the body was read: who may not write is told so at once. The client still
-//! sends it, and one that cannot send to the end may never look at the answer. So what is left of a body
-//! is read and thrown away, up to a bound in bytes and in time; the rest is refused as the protocol does it
-//! without harm: `Connection: close` and a socket that lingers, or RST_STREAM with NO_ERROR.
+//! A response often precedes the end of the body, as when the user is not allowed to write. The client still sends the
+//! body, and may not read the response before it has. So the rest of a body is read and discarded, up to a limit of
+//! bytes and time; beyond it, the request is ended as the protocol does without harm: `Connection: close` and a
+//! lingering socket, or RST_STREAM with NO_ERROR.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +17,20 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-/// The most that a request's body may have.
+/// Largest body of a request in bytes.
 pub const MAX_BODY: usize = 3 << 20;
-/// How much is thrown away before an HTTP/1.1 answer goes out, so that the connection can be used again.
-/// The number is that of Go's server. A client that has more to send is told to use another connection.
+/// Bytes discarded before an HTTP/1.1 response, so that the connection can be reused. The number is that of Go's
+/// server. A client with more to send must use another connection.
 const MOST_BEFORE_ANSWER: u64 = 256 << 10;
-/// How much is thrown away beside an HTTP/2 answer: as much as any request may have.
+/// Bytes discarded while an HTTP/2 response is sent: the largest body.
 const MOST_BESIDE_ANSWER: u64 = MAX_BODY as u64;
 
-/// A request's body as it comes. What is left of it when it is dropped goes back to the connection.
+/// Body of a request as it arrives. Its unread rest goes back to the connection on drop.
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Option<Incoming>,
-    /// Whether it has been read from: then a client that expects `100 Continue` was told to go on.
+    /// Whether the client need not be told to continue: it did not send `Expect: 100-continue`, or the body has been
+    /// read from.
     wanted: bool,
     left: Left,
 }
@@ -74,12 +75,12 @@ impl Drop for IncomingBody {
     }
 }
 
-/// Takes the rest of a body that the handler does not read.
+/// Receives the rest of a body that the handler did not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Left(Arc<Mutex<Option<Unread>>>);
 
 impl Left {
-    /// What was left.
+    /// Takes the unread rest.
     pub fn take(&self) -> Option<Unread> {
         self.lock().take()
     }
@@ -89,7 +90,7 @@ impl Left {
     }
 }
 
-/// The rest of a body.
+/// Unread rest of a body.
 #[derive(Debug)]
 pub(crate) struct Unread {
     body: Incoming,
@@ -97,19 +98,18 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Throws it away before an HTTP/1.1 answer: whether another request can follow. A client that
-    /// waits to be told to go on is not.
+    /// Discards the rest before an HTTP/1.1 response; returns whether another request can follow on the connection. A
+    /// client that still waits for `100 Continue` is not told to continue.
     pub async fn before_answer(self, patience: Duration) -> bool {
         self.wanted && self.throw_away(MOST_BEFORE_ANSWER, patience).await
     }
 
-    /// Throws it away beside an HTTP/2 answer. The stream is reset if there is more, once the answer is
-    /// out.
+    /// Discards the rest while an HTTP/2 response is sent. If there is more, the stream is reset after the response.
     pub fn beside_answer(self, patience: Duration) {
         tokio::spawn(self.throw_away(MOST_BESIDE_ANSWER, patience));
     }
 
-    /// Whether that was all.
+    /// Discards up to `most` bytes; returns whether that was all.
     async fn throw_away(mut self, most: u64, patience: Duration) -> bool {
         if self.body.size_hint().lower() > most {
             return false;

@@ -1,4 +1,4 @@
-//! Where the time of a request goes.
+//! Latency of a request by phase (upstream: `LatencyTrackers`).
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,30 +10,30 @@ use kevel_clock::Stopwatch;
 use crate::metrics::Series;
 use crate::request::Request;
 
-/// What takes a request's time.
+/// Phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Authentication.
     Authentication,
-    /// Finding out whether a user may speak for another one.
+    /// Authorization of impersonation.
     Impersonation,
-    /// The longest wait in a queue of priority and fairness.
+    /// Longest wait in a queue of priority and fairness.
     Queue,
-    /// The longest decision whether the user may.
+    /// Longest authorization.
     Authorization,
     /// Mutating webhooks, one after the other.
     MutatingWebhook,
     /// The longest of the validating webhooks, which are called in parallel.
     ValidatingWebhook,
-    /// The store.
+    /// Calls of the store.
     Storage,
-    /// Writing the answer down.
+    /// Encoding of the response.
     Serialization,
-    /// Sending the answer.
+    /// Writing of the response.
     ResponseWrite,
 }
 
-/// A phase as the audit log calls it, and whether the longest time of it counts rather than the sum.
+/// Phases with their audit annotations, and whether the longest time counts instead of the sum.
 const PHASES: [(Phase, &str, bool); 9] = [
     (Phase::Authentication, "apiserver.latency.k8s.io/authentication", false),
     (Phase::Impersonation, "apiserver.latency.k8s.io/impersonation", false),
@@ -46,7 +46,7 @@ const PHASES: [(Phase, &str, bool); 9] = [
     (Phase::ResponseWrite, "apiserver.latency.k8s.io/response-write", false),
 ];
 
-/// How long each phase of a request took.
+/// Latency of each phase of a request.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyTrackers(Arc<Tracked>);
 
@@ -57,12 +57,12 @@ struct Tracked {
 }
 
 impl LatencyTrackers {
-    /// Those of a request that passes the chain.
+    /// Trackers of a request in the handler chain.
     pub fn of(request: &Request) -> Option<&Self> {
         request.parts.extensions.get()
     }
 
-    /// Adds the time of work to a phase of a request.
+    /// Runs work and adds its time to a phase of a request.
     pub async fn track<T>(request: &Request, phase: Phase, work: impl Future<Output = T>) -> T {
         let started = Stopwatch::start();
         let done = work.await;
@@ -89,14 +89,14 @@ impl LatencyTrackers {
         }
     }
 
-    /// The phases that took any time, as the audit log calls them.
+    /// Phases that took any time, with their audit annotations.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, Duration)> {
         let nanos = self.0.nanos.iter().map(|nanos| Duration::from_nanos(nanos.load(Relaxed)));
         let rows = PHASES.iter().zip(nanos).map(|((_, key, _), time)| (*key, time));
         rows.filter(|(_, time)| !time.is_zero())
     }
 
-    /// The time that does not count against the server.
+    /// Time excluded from the server's SLO: webhooks and queueing.
     pub fn excluded(&self) -> Duration {
         const OTHERS: [Phase; 3] = [Phase::MutatingWebhook, Phase::ValidatingWebhook, Phase::Queue];
         let rows = PHASES.iter().zip(&self.0.nanos);
@@ -104,7 +104,7 @@ impl LatencyTrackers {
         others.map(|(_, nanos)| Duration::from_nanos(nanos.load(Relaxed))).sum()
     }
 
-    /// The request's metrics, once it is known that there is such a resource.
+    /// Metrics of the request, once its resource is known.
     pub(crate) fn series(&self) -> Option<&Arc<Series>> {
         self.0.series.get()
     }

@@ -1,5 +1,5 @@
-//! Something large that is kept for a client, but not for as long as the client likes: one that does not
-//! read is not asked, so what ends a lease is nothing that the client's own request could see.
+//! A large value kept for a client for a limited time. A client that does not read is not polled, so the lease is ended
+//! by another task than the client's request.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Lease<T> {
 
 struct Shared<T> {
     value: Option<T>,
-    /// The task that waits for the value.
+    /// Waker of the task that uses the value.
     waiting: Option<Waker>,
 }
 
@@ -25,7 +25,7 @@ impl<T: Send + 'static> Lease<T> {
         Lease { shared: Arc::new(Mutex::new(shared)), end: None }
     }
 
-    /// Takes the value away when a future is done. Called again, it changes nothing.
+    /// Drops the value when the future completes. Only the first call has an effect.
     pub fn until(&mut self, over: impl Future<Output = ()> + Send + 'static) {
         if self.end.is_some() {
             return;
@@ -43,12 +43,12 @@ impl<T: Send + 'static> Lease<T> {
         self.end = Some(end.abort_handle());
     }
 
-    /// Works with the value, unless it was taken away.
+    /// Calls `work` with the value, unless it was taken away.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         lock(&self.shared).value.as_mut().map(work)
     }
 
-    /// The same for work that may have to be woken to go on, or to see that the value is gone.
+    /// Like [`Lease::with`], for a poll that must also be woken when the value is taken away.
     pub fn poll_with<R>(
         &self,
         context: &mut Context<'_>,

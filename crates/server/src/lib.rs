@@ -1,8 +1,8 @@
-//! The generic API server: from a request on a socket to an object in the store.
+//! The generic API server (upstream: `k8s.io/apiserver`): from a request on a socket to an object in the store.
 //!
-//! A request passes the handler [`chain`], then the [`delegate`]s, of which one knows its path: a
-//! plain one, or that of a [`resource`]. A resource's verbs are the [`endpoints`]; what is special
-//! about a kind is its [`strategy`], what is special about a cluster its [`admission`].
+//! A request passes the handler [`chain`], then the [`delegate`]s, of which one serves its path: a plain one, or that
+//! of a [`resource`]. A resource's verbs are the [`endpoints`]; the rules of its kind are its [`strategy`], those of
+//! the cluster its [`admission`].
 
 pub mod admission;
 pub mod allocation;
@@ -59,5 +59,5 @@ pub mod version;
 pub mod webhook;
 pub mod zpages;
 
-/// Certificates and keys, by the name that other crates know them by.
+/// Certificates and keys, under their name in other crates.
 pub use kevel_pki as certificates;

@@ -1,4 +1,4 @@
-//! From ready to gone: the signals of a server's life, its hooks, and the order in which it stops.
+//! Lifecycle of a server: its signals, hooks, and the order of its shutdown (upstream: `lifecycleSignals`).
 //!
 //! ```text
 //!                      stop requested (SIGTERM, SIGINT)
@@ -38,18 +38,17 @@ pub use tasks::Tasks;
 
 use crate::signals::{Signal, Signals};
 
-/// How a server stops.
+/// Options of the shutdown.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
-    /// `--shutdown-delay-duration`: how long requests are still served as ever after the stop was
-    /// asked for, for load balancers to see that `/readyz` is red.
+    /// `--shutdown-delay-duration`: time in which requests are still served after the shutdown is initiated, for load
+    /// balancers to see the failing `/readyz`.
     pub delay: Duration,
-    /// `--shutdown-send-retry-after`: keep listening until requests are drained, and tell new ones
-    /// to come again.
+    /// `--shutdown-send-retry-after`: keep listening until requests are drained, and answer new ones with 429.
     pub send_retry_after: bool,
-    /// `--shutdown-watch-termination-grace-period`: how long watches are waited for.
+    /// `--shutdown-watch-termination-grace-period`: time to drain watches.
     pub watch_termination_grace_period: Duration,
-    /// How long requests are waited for.
+    /// Time to drain requests.
     pub request_timeout: Duration,
 }
 
@@ -65,28 +64,28 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// How long the HTTP server may take from being told to stop until it is gone.
+    /// Time for the HTTP server from the stop signal to its end.
     pub fn http_timeout(&self) -> Duration {
         match self.send_retry_after {
-            // Requests are drained by then: this is for the peers to read their GOAWAY.
+            // Requests are drained by then: clients still have to read their GOAWAY.
             true => Duration::from_secs(2),
             false => self.request_timeout,
         }
     }
 }
 
-/// What a server's life consists of: its signals, its hooks, its tasks, and its requests under way.
+/// Signals, hooks, tasks and running requests of a server.
 #[derive(Debug)]
 pub struct Lifecycle {
-    /// What has happened so far.
+    /// Lifecycle signals.
     pub signals: Signals,
-    /// What runs after the start and before the stop.
+    /// Post-start and pre-shutdown hooks.
     pub hooks: Hooks,
-    /// What runs all the time in between.
+    /// Background tasks.
     pub tasks: Tasks,
-    /// The requests that are not long-running.
+    /// Running requests that are not long-running.
     pub requests: RequestGroup,
-    /// The watches.
+    /// Running watches.
     pub watches: RequestGroup,
 }
 
@@ -100,15 +99,16 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// What post-start hooks are told.
+    /// Context of post-start hooks.
     pub fn hook_context(&self) -> HookContext {
         HookContext { stop: self.signals.shutdown_initiated.clone(), tasks: self.tasks.clone() }
     }
 
-    /// Walks the shutdown graph. `finish_busy` lets connections end with what is under way on them, `stop_http` tells the
-    /// HTTP server to stop; `http_stopped` is done when it has, at the latest [`Shutdown::http_timeout`] after.
+    /// Shuts the server down by the graph above. `finish_busy` lets connections end after their running requests,
+    /// `stop_http` tells the HTTP server to stop; `http_stopped` completes when it has, at most
+    /// [`Shutdown::http_timeout`] later.
     ///
-    /// The error is that of the pre-shutdown hooks that failed; the server has stopped all the same.
+    /// The error is that of failed pre-shutdown hooks; the server has stopped all the same.
     pub async fn shut_down(
         &self,
         shutdown: &Shutdown,
@@ -133,7 +133,7 @@ impl Lifecycle {
         };
         let ((), result) = tokio::join!(delay, hooks);
         signals.not_accepting_new_request.signal();
-        // Before watches end: who comes back on the same connection would be sent away.
+        // Before watches end: a client that reconnects on the same connection would be refused.
         finish_busy();
 
         if !shutdown.send_retry_after {
@@ -154,8 +154,8 @@ impl Lifecycle {
         tracing::debug!(left, "in-flight requests that are not long-running have drained");
     }
 
-    /// Ends the watches, spread over the grace period so that they do not all come back at once. A
-    /// watch ends with the server in any case: without a grace period nobody waits for it here.
+    /// Ends the watches, spread over the grace period so that their clients do not all reconnect at once. Without a
+    /// grace period they are not waited for: they end with the server.
     async fn drain_watches(&self, grace: Duration) {
         let left = self.watches.drain_evenly(grace).await;
         tracing::debug!(left, "watches have drained");
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Walks the graph on a paused clock and notes when each signal came, in whole seconds.
+    /// Shuts down on a paused clock and records when each signal came, in whole seconds.
     async fn walk(shutdown: Shutdown, request: Duration) -> Vec<(&'static str, u64)> {
         let lifecycle = Lifecycle::default();
         lifecycle
@@ -197,7 +197,7 @@ mod tests {
         }));
         lifecycle.shut_down(&shutdown, || {}, &stop_http, async {}).await.unwrap();
         for watcher in watchers {
-            // Those of the start are never signaled here.
+            // Signals of the start are never signaled here.
             let _ = tokio::time::timeout(Duration::from_millis(1), watcher).await;
         }
         let mut events = events.lock().unwrap().clone();

@@ -1,5 +1,5 @@
-//! `ListOptions`: what a list, a watch or a deletion of many asks for, read from the query once. The
-//! authorizer and the endpoint go by the same reading.
+//! `ListOptions` of a list, watch or deletecollection, decoded from the query once, for the authorizer and the
+//! endpoint.
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
@@ -9,7 +9,7 @@ use kevel_api::status::StatusError;
 
 use crate::query::first;
 
-/// What a query says about many objects.
+/// `ListOptions` of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
     /// `labelSelector`
@@ -18,7 +18,7 @@ pub struct ListOptions {
     pub fields: FieldSelector,
     /// `watch`
     pub watch: bool,
-    /// `limit`; 0 is none.
+    /// `limit`; 0 for none.
     pub limit: i64,
     /// `timeoutSeconds`
     pub timeout_seconds: Option<i64>,
@@ -35,11 +35,11 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads a query's parameters; of several of a name the first counts. The error is for the client.
+    /// Decodes the parameters; the first of several with a name counts. The error is shown to the client.
     pub fn decode(query: &[(String, String)]) -> Result<Self, String> {
         let text = |name: &str| first(query, name).unwrap_or_default();
         let number = |name: &str| first(query, name).map(parse_int).transpose();
-        // In the order in which the reference finds out.
+        // In the reference's order, which decides which error comes first.
         let timeout_seconds = number("timeoutSeconds")?;
         let limit = number("limit")?.unwrap_or_default();
         let labels: LabelSelector =
@@ -60,7 +60,7 @@ impl ListOptions {
         })
     }
 
-    /// Options that do not go together.
+    /// Validates the combination of options (upstream: `ValidateListOptions`).
     pub fn validate(&self) -> Result<(), StatusError> {
         let errors = if self.watch { self.check_watch() } else { self.check_list() };
         match errors.is_empty() {
@@ -131,17 +131,17 @@ impl ListOptions {
 const EXACT: &str = "Exact";
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 
-/// Whether a query asks for a watch, whatever else it asks for.
+/// Whether a query asks for a watch, even if its other options are invalid.
 pub fn watch(query: &[(String, String)]) -> bool {
     first(query, "watch").is_some_and(truthy)
 }
 
-/// A boolean parameter: anything but these counts as set, nothing too.
+/// Value of a boolean parameter: true unless it is one of these, also if it is empty.
 pub fn truthy(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
-/// A whole number; the error is Go's.
+/// Parses an integer; the error text is Go's.
 pub fn parse_int(text: &str) -> Result<i64, String> {
     use std::num::IntErrorKind::{NegOverflow, PosOverflow};
     text.parse().map_err(|error: std::num::ParseIntError| {
@@ -153,7 +153,7 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
     })
 }
 
-/// A whole number that is not negative; the error is Go's.
+/// Parses an integer that is not negative; the error text is Go's.
 pub fn parse_uint(text: &str) -> Result<u64, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     match text.parse() {

@@ -1,4 +1,4 @@
-//! Which form an answer takes, and which form a request's body has.
+//! Content negotiation: media types of responses and of request bodies.
 
 use http::{HeaderMap, header};
 use kevel_api::status::StatusError;
@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 use crate::failure::bare_with;
 use crate::list_options::truthy;
 
-/// A form that objects are written in.
+/// A media type of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// `application/json`
@@ -16,34 +16,34 @@ pub enum MediaType {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`
     Protobuf,
-    /// `application/cbor`, where it is switched on.
+    /// `application/cbor`, if enabled.
     Cbor,
 }
 
-/// What an answer shows of an object.
+/// Shape of objects in a response.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Shape {
-    /// Objects as they are.
+    /// Whole objects.
     #[default]
     Whole,
-    /// Rows for people; the version of `meta.k8s.io` that is accepted.
+    /// A Table; the accepted version of `meta.k8s.io`.
     Table(String),
-    /// Metadata only.
+    /// PartialObjectMetadata.
     Metadata(String),
-    /// The metadata of a list's items.
+    /// PartialObjectMetadataList.
     MetadataList(String),
 }
 
-/// The form that a client accepts best.
+/// Negotiated form of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// How it is written.
+    /// Media type.
     pub media: MediaType,
-    /// What of the objects is written.
+    /// Shape of the objects.
     pub shape: Shape,
-    /// Indented for people.
+    /// Whether the text is indented.
     pub pretty: bool,
-    /// Not written where it need not be: the server's own client takes trees and failures as they are.
+    /// For the in-process client: objects and failures stay trees and are not encoded.
     pub in_process: bool,
 }
 
@@ -55,12 +55,12 @@ const JSON_STREAM: &str = "application/json;stream=watch";
 const PROTOBUF_STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 const CBOR_STREAM: &str = "application/cbor-seq";
 
-/// Whether CBOR is spoken beside the other forms (`CBORServingAndStorage`).
+/// Whether CBOR is supported (`CBORServingAndStorage`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cbor(pub bool);
 
 impl Cbor {
-    /// Media types of bodies and of answers other than lists and watches, in the order of error messages.
+    /// Media types of request bodies and of responses other than lists and watches, in the order of error messages.
     pub fn body_types(self) -> &'static [&'static str] {
         if self.0 { &[JSON, YAML, PROTOBUF, CBOR] } else { &[JSON, YAML, PROTOBUF] }
     }
@@ -81,7 +81,7 @@ impl Cbor {
         }
     }
 
-    /// All forms, the one that is preferred first.
+    /// All media types, preferred first.
     fn media_types(self) -> &'static [MediaType] {
         use MediaType::{Cbor, Json, Protobuf, Yaml};
         if self.0 { &[Json, Yaml, Protobuf, Cbor] } else { &[Json, Yaml, Protobuf] }
@@ -89,7 +89,7 @@ impl Cbor {
 }
 
 impl MediaType {
-    /// The name that `Content-Type` has.
+    /// Name in `Content-Type`.
     pub fn name(self) -> &'static str {
         match self {
             MediaType::Json => JSON,
@@ -99,28 +99,28 @@ impl MediaType {
         }
     }
 
-    /// The name that the `Content-Type` of a watch has.
+    /// Name in the `Content-Type` of a watch.
     pub fn stream_name(self) -> &'static str {
         match self {
             MediaType::Protobuf => PROTOBUF_STREAM,
-            // One item is what the other name says.
+            // `application/cbor` would mean a single item.
             MediaType::Cbor => CBOR_STREAM,
             _ => JSON,
         }
     }
 
-    /// The one that a name in an Accept header means first of all.
+    /// The first media type that matches a name in an Accept header.
     pub(crate) fn parse(name: &str, cbor: Cbor) -> Option<Self> {
         cbor.media_types().iter().copied().find(|media| media.is_meant(name))
     }
 
-    /// Whether a name in an Accept header means this one, among others or alone.
+    /// Whether a name in an Accept header matches this media type, also as a wildcard.
     fn is_meant(self, name: &str) -> bool {
         name == self.name() || matches!(name, "*/*" | "application/*" | "")
     }
 }
 
-/// The form of a request's body.
+/// Media type of a request's body.
 pub fn body(content_type: &str, cbor: Cbor) -> Result<MediaType, StatusError> {
     let (name, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let name = name.trim().to_ascii_lowercase();
@@ -130,7 +130,7 @@ pub fn body(content_type: &str, cbor: Cbor) -> Result<MediaType, StatusError> {
     media.ok_or_else(|| StatusError::unsupported_media_type(cbor.body_types()))
 }
 
-/// Whether what follows a media type is parameters: `name=value`, none of them twice.
+/// Whether the text after a media type is valid parameters: `name=value`, none of them twice.
 fn are_parameters(text: &str) -> bool {
     let mut names = Vec::new();
     let mut parts = text.split(';').map(str::trim).peekable();
@@ -155,19 +155,19 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(of_token)
 }
 
-/// What there is to choose from.
+/// Forms that a response may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Objects, whole, as rows or as metadata; `protobuf` where whole ones have such a form.
+    /// Objects: whole, as a Table or as metadata.
     Objects {
-        /// Whether whole objects can be written in protobuf.
+        /// Whether whole objects can be encoded in protobuf.
         protobuf: bool,
-        /// Whether there are columns to show them in as rows.
+        /// Whether Tables are supported.
         table: bool,
-        /// Whether everything can be written in CBOR.
+        /// Whether CBOR is supported.
         cbor: Cbor,
     },
-    /// Documents that have one shape, as failures and discovery have.
+    /// Documents of one shape, such as failures and discovery.
     Documents(Cbor),
 }
 
@@ -178,7 +178,7 @@ impl Offer {
     }
 }
 
-/// The form of the answer to a request.
+/// Negotiates the form of the response to a request.
 pub fn answer(
     headers: &HeaderMap,
     query: &[(String, String)],
@@ -187,12 +187,13 @@ pub fn answer(
     accept(accept_header(headers), wants_pretty(headers, query), offer)
 }
 
-/// What a client accepts.
+/// The Accept header of a request.
 pub(crate) fn accept_header(headers: &HeaderMap) -> &str {
     headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a route that produces these types leads on from an Accept header, which it takes by the names of media types alone.
+/// Whether a go-restful route that produces these types matches an Accept header, by the names of the media types
+/// alone.
 pub(crate) fn is_routed(header: &str, produced: &[&str]) -> bool {
     let names = header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
     header.is_empty() || names.into_iter().any(|name| name == "*/*" || produced.contains(&name))
@@ -209,34 +210,34 @@ pub(crate) fn wants_pretty(headers: &HeaderMap, query: &[(String, String)]) -> b
     asked.map_or_else(person, |(_, value)| truthy(value))
 }
 
-/// A part of an Accept header.
+/// A clause of an Accept header.
 pub(crate) struct Clause {
-    /// In thousandths.
+    /// Quality value in thousandths.
     pub weight: u32,
     pub media: String,
     parameters: Vec<(String, String)>,
 }
 
 impl Clause {
-    /// What a parameter says; empty if it is not there.
+    /// Value of a parameter; empty if absent.
     pub fn parameter(&self, name: &str) -> &str {
-        // What is said twice counts as it is said last.
+        // Of duplicates, the last one counts.
         let found = self.parameters.iter().rfind(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
-    /// The form of a document, if it accepts one.
+    /// Media type of a document, if the clause accepts one.
     pub fn document(&self, cbor: Cbor) -> Option<MediaType> {
         self.meets(Offer::Documents(cbor)).map(|(media, _)| media)
     }
 
-    /// What it accepts best of an offer.
+    /// The preferred form of an offer that the clause accepts.
     fn meets(&self, offer: Offer) -> Option<(MediaType, Shape)> {
         let all = offer.cbor().media_types().iter().copied();
         let meant = all.filter(|media| media.is_meant(&self.media));
         meant.filter(|media| self.allows(*media)).find_map(|media| {
             let shape = self.shape(media, offer)?;
-            // Metadata has a protobuf form even where objects have none.
+            // Metadata has a protobuf encoding even where objects have none.
             let written = media != MediaType::Protobuf
                 || shape != Shape::Whole
                 || !matches!(offer, Offer::Objects { protobuf: false, .. });
@@ -244,7 +245,7 @@ impl Clause {
         })
     }
 
-    /// What of an object it asks for; `None` if there is no such thing.
+    /// Requested shape; `None` if it is not offered.
     fn shape(&self, media: MediaType, offer: Offer) -> Option<Shape> {
         let [shape, group, version] = ["as", "g", "v"].map(|name| self.parameter(name));
         if [shape, group, version].iter().all(|said| said.is_empty()) {
@@ -264,7 +265,7 @@ impl Clause {
         }
     }
 
-    /// Whether a media type can be had as a stream, if one is asked for, and in the version that is.
+    /// Whether a media type supports the requested stream and version.
     fn allows(&self, media: MediaType) -> bool {
         let stream = match self.parameter("stream") {
             "" => true,
@@ -274,8 +275,8 @@ impl Clause {
     }
 }
 
-/// The parts of an Accept header, those with the highest weight first, and among these those that name a type.
-/// A weight of zero is the lowest, as it is to the reference.
+/// Clauses of an Accept header, by descending quality value, and exact types before wildcards. As in the reference, a
+/// quality value of zero is the lowest and does not exclude the type.
 pub(crate) fn clauses(header: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',') {
@@ -306,7 +307,7 @@ pub(crate) fn clauses(header: &str) -> Vec<Clause> {
     clauses
 }
 
-/// The form of an answer: the first clause with the highest weight that can be served.
+/// Negotiates the form of a response: the first clause that can be served.
 pub fn accept(header: &str, pretty: bool, offer: Offer) -> Result<Accepted, StatusError> {
     for clause in clauses(header) {
         if let Some((media, shape)) = clause.meets(offer) {
@@ -317,7 +318,7 @@ pub fn accept(header: &str, pretty: bool, offer: Offer) -> Result<Accepted, Stat
     Err(StatusError::not_acceptable(offer.cbor().body_types()))
 }
 
-/// The 406 for a client that accepts none of these.
+/// The 406 that lists these media types.
 pub fn not_acceptable(types: &[&str]) -> StatusError {
     let types = types.join(", ");
     bare_with(406, &format!("406: Not Acceptable\n\nAvailable representations: {types}"))
@@ -392,7 +393,7 @@ mod tests {
             let accepted = accept(header, false, offer).unwrap();
             assert_eq!((accepted.media, accepted.shape), (media, shape), "{header}");
         }
-        // A sequence of items is what a watch is, and nothing that can be asked for.
+        // `application/cbor-seq` is the content type of watches and cannot be requested.
         let error = accept("application/cbor-seq", false, offer).unwrap_err();
         assert!(error.status().message.ends_with("application/cbor"), "{error}");
     }

@@ -1,10 +1,10 @@
-//! Percent-encoding of paths and queries, read and written as Go does.
+//! Percent-encoding of paths and queries, decoded and encoded as Go does.
 
-/// More parameters than this, and a query has none: Go's limit.
+/// Most parameters of a query: Go's limit. A query with more has none.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// The decoded parameters of a query, in their order. Those that cannot be read are left out: with a
-/// semicolon in them, or with a `%` that begins no escape.
+/// Decoded parameters of a query, in order. Malformed ones are left out: with a semicolon, or with an invalid `%`
+/// escape.
 pub fn pairs(query: &str) -> Vec<(String, String)> {
     let read = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -22,8 +22,8 @@ pub fn first<'q>(pairs: &'q [(String, String)], name: &str) -> Option<&'q str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// Undoes percent-encoding; `None` where a `%` begins no escape. `plus` reads `+` as a space, as in
-/// queries. Bytes that are no text are replaced, which nobody's name has.
+/// Decodes percent-encoding; `None` for an invalid `%` escape. `plus` decodes `+` as a space, as in queries. Bytes that
+/// are not UTF-8 are replaced; no name has such characters.
 pub fn unescape(text: &str, plus: bool) -> Option<String> {
     if !text.bytes().any(|b| b == b'%' || (plus && b == b'+')) {
         return Some(text.to_owned());
@@ -42,12 +42,12 @@ pub fn unescape(text: &str, plus: bool) -> Option<String> {
     Some(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()))
 }
 
-/// A decoded path, to be sent.
+/// Encodes a decoded path.
 pub fn escape_path(path: &str) -> String {
     escaped(path, |byte| b"$&+,/:;=@".contains(&byte))
 }
 
-/// Decoded parameters as a query to be sent: sorted by name, those of one name in their order.
+/// Encodes parameters as a query: sorted by name, those of one name in their order.
 pub fn encode(pairs: &[(String, String)]) -> String {
     let escape = |text: &str| escaped(text, |byte| byte == b' ').replace(' ', "+");
     let mut pairs: Vec<_> = pairs.iter().collect();
@@ -78,7 +78,7 @@ mod tests {
             ("a=b&c", vec![("a", "b"), ("c", "")]),
             ("a=1%2C2&b=x+y&%61=z", vec![("a", "1,2"), ("b", "x y"), ("a", "z")]),
             ("&&=", vec![("", "")]),
-            // What is not well-formed is nothing, rather than something else.
+            // Malformed parameters are left out.
             ("a=%zz&b=%4&c=%&d=1&%=e", vec![("d", "1")]),
             ("a=1;b=2&c=3", vec![("c", "3")]),
         ] {

@@ -1,4 +1,4 @@
-//! A request on its way through the server.
+//! Requests in the handler chain.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,69 +17,69 @@ use crate::incoming::{IncomingBody, MAX_BODY};
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
-/// A request, with what the chain finds out about it on the way.
+/// A request, with the facts that filters add to it.
 #[derive(Debug)]
 pub struct Request {
-    /// Method, URI, headers.
+    /// Method, URI and headers.
     pub parts: http::request::Parts,
-    /// What is not read yet, or the bytes.
+    /// Body, read or unread.
     pub body: RequestBody,
-    /// What path, method and query say.
+    /// RequestInfo of path, method and query.
     pub info: RequestInfo,
-    /// The connection that it came by.
+    /// Connection of the request.
     pub connection: Arc<Connection>,
-    /// The user; filled in by authentication.
+    /// Authenticated user; set by the authentication filter.
     pub user: Option<Arc<User>>,
-    /// When it came.
+    /// Time of arrival.
     pub received: Received,
-    /// When the answer must have been given.
+    /// Deadline of the response.
     pub deadline: Option<Instant>,
-    /// What the client should know beside the answer.
+    /// Warnings for the client.
     pub warnings: Warnings,
-    /// Compute account: flow, deadline, and whether it computes beside the workers.
+    /// Compute account: flow, deadline, and whether the request computes outside the workers.
     pub meter: ComputeMeter,
-    /// What it is called in the audit log.
+    /// Audit ID.
     pub audit_id: String,
     /// The request's audit event.
     pub audit: AuditContext,
-    /// Whether it is from the server's own client, which takes objects and failures as they are.
+    /// Whether the request is from the in-process client, which takes objects and failures as trees.
     pub in_process: bool,
 }
 
-/// When a request came in.
+/// Time of a request's arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// By the server's clock.
+    /// Time of the server's clock.
     pub at: SystemTime,
-    /// In real time, for what is measured.
+    /// Monotonic time, for measurements.
     pub started: Instant,
 }
 
-/// What all requests of a connection share.
+/// Facts shared by all requests of a connection.
 #[derive(Debug, Default)]
 pub struct Connection {
-    /// Where the client is; unknown for the server's own.
+    /// Address of the client; `None` for in-process requests.
     pub peer: Option<SocketAddr>,
-    /// The client's certificates, its own first, as they were presented (DER). The handshake does
-    /// not judge them: authentication does.
+    /// Client certificates as presented (DER), the leaf first. They are verified by authentication, not by the
+    /// handshake.
     pub certificates: Vec<Bytes>,
-    /// Time of the server.
+    /// Clock of the server.
     pub clock: Clock,
 }
 
-/// A body that has not been read yet.
+/// Body of a request.
 #[derive(Debug)]
 pub enum RequestBody {
-    /// What comes from the connection while it is read.
+    /// Not read yet.
     Incoming(IncomingBody),
-    /// What is there already.
+    /// Bytes in memory.
     Bytes(Bytes),
-    /// The tree of an object, from the server's own client: no bytes at all.
+    /// Tree of an object from the in-process client, without any bytes.
     Object(Value),
 }
 
 impl Request {
-    /// A request as it comes in; `None` where its path cannot be read.
+    /// A new request; `None` if its path has an invalid escape.
     pub fn new(
         parts: http::request::Parts,
         body: RequestBody,
@@ -103,27 +103,27 @@ impl Request {
         })
     }
 
-    /// Time of the server.
+    /// Clock of the server.
     pub fn clock(&self) -> &Clock {
         &self.connection.clock
     }
 
-    /// The text of a header; empty if it is not there.
+    /// Text of a header; empty if absent.
     pub fn header(&self, name: http::HeaderName) -> &str {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The query, undecoded; empty if there is none.
+    /// Query, not decoded; empty if absent.
     pub fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or_default()
     }
 
-    /// Whether it wants to go on as a WebSocket.
+    /// Whether it is a WebSocket handshake.
     pub fn is_websocket(&self) -> bool {
         kevel_streaming::upgrade::websocket::is_request(&self.parts.headers)
     }
 
-    /// What auditors see of it.
+    /// The facts for the audit event.
     pub(crate) fn audited(&self) -> AuditedRequest<'_> {
         AuditedRequest {
             parts: &self.parts,
@@ -134,7 +134,7 @@ impl Request {
         }
     }
 
-    /// The body, where it is the tree of an object.
+    /// Takes the body, if it is the tree of an object.
     pub fn take_object(&mut self) -> Option<Value> {
         match std::mem::replace(&mut self.body, RequestBody::Bytes(Bytes::new())) {
             RequestBody::Object(tree) => Some(tree),
@@ -145,7 +145,7 @@ impl Request {
         }
     }
 
-    /// The whole body, if it is not too large. What is done with a large one is heavy work.
+    /// Reads the whole body, up to the limit. Processing a large one is charged as heavy work.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
         let body = self.collect_body().await?;
         kevel_compute::expect(&self.meter, body.len()).await;
@@ -170,24 +170,24 @@ impl Request {
     }
 }
 
-/// What the client should be told besides the answer: `Warning` headers.
+/// Warnings for the client (`Warning` headers).
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<WarningList>>);
 
 impl Warnings {
-    /// Adds a warning, unless it was said before.
+    /// Adds a warning, unless it is a duplicate.
     pub fn add(&self, warning: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add(warning);
     }
 
-    /// The warnings as they are said.
+    /// Takes the warnings, truncated as they are sent.
     pub fn take(&self) -> Vec<String> {
         let warnings = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(warnings).into_said()
     }
 }
 
-/// A tree as JSON.
+/// Encodes a tree as JSON.
 pub fn json_text(tree: &Value) -> Bytes {
     let mut text = Vec::with_capacity(1024);
     kevel_codec::json::encode_any(tree, &mut text);

@@ -1,8 +1,7 @@
-//! What a request is about: verb, group, version, resource, namespace, name, from any form of path.
+//! RequestInfo: verb, group, version, resource, namespace and name of a request.
 //!
-//! Path and query are read here, once, in the reference's way. Whoever comes later goes by this
-//! reading: authorizers, routers, endpoints, and the proxy to other servers, which sends it on. So
-//! what is served is what was authorized.
+//! Path and query are parsed here, once, as the reference does. Authorizers, routers, endpoints and the proxy to
+//! aggregated servers all use this result, so that the served request is the authorized one.
 
 use http::{Method, Uri};
 
@@ -11,67 +10,66 @@ use crate::query;
 use crate::selectors::Selectors;
 use crate::verb::Verb;
 
-/// What a path, a query and a method say.
+/// Facts of a request's path, query and method (upstream: `RequestInfo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// Whether the path is that of a resource; the rest is only then filled in, but for `verb`,
-    /// `path` and `query`.
+    /// Whether the path is that of a resource; if not, only `verb`, `path` and `query` are set.
     pub is_resource: bool,
-    /// The path without percent-encoding.
+    /// Path, percent-decoded.
     pub path: String,
     /// `get`, `list`, `watch`, ...; for plain paths the method in lower case.
     pub verb: Verb,
     /// `api` or `apis`.
     pub prefix: &'static str,
-    /// The API group; empty for the core group.
+    /// API group; empty for the core group.
     pub group: String,
-    /// The version in the group.
+    /// API version.
     pub version: String,
-    /// The namespace; empty for the whole cluster.
+    /// Namespace; empty for cluster-scoped and cross-namespace requests.
     pub namespace: String,
-    /// The resource, in the plural.
+    /// Resource, in the plural.
     pub resource: String,
-    /// The subresource; empty for none.
+    /// Subresource; empty if none.
     pub subresource: String,
-    /// What stands below the subresource, without slashes at its ends.
+    /// Path below the subresource, without slashes at its ends.
     pub subpath: String,
-    /// The object; empty for a collection.
+    /// Name of the object; empty for a collection.
     pub name: String,
-    /// How far below the resource the path goes.
+    /// Depth of the path below the resource.
     pub depth: Depth,
-    /// Whether the path goes through a namespace: `namespaces/a/pods`, but not `namespaces/a`.
+    /// Whether the path names a namespace before the resource: `namespaces/a/pods`, but not `namespaces/a`.
     pub in_namespace: bool,
-    /// Whether the verb stands in the path: `watch/pods`, an old form.
+    /// Whether the verb is in the path (`watch/pods`), a deprecated form.
     pub verb_in_path: bool,
-    /// The parameters of the query, in their order.
+    /// Decoded query parameters, in order.
     pub query: Vec<(String, String)>,
-    /// The options of a list, watch or deletecollection, or what is wrong with them.
+    /// ListOptions of a list, watch or deletecollection, or their error.
     pub list_options: Option<Result<ListOptions, String>>,
-    /// What a request for many objects is narrowed to, as far as permission goes.
+    /// Selectors for authorization.
     pub selectors: Selectors,
-    /// Why the path makes no sense.
+    /// Error of an invalid path.
     pub error: Option<String>,
 }
 
-/// How far a path goes below a resource. Each step may be empty: `pods//log`.
+/// Depth of a path below a resource. Each segment may be empty: `pods//log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// All objects of a resource.
+    /// Collection of a resource.
     #[default]
     Collection,
     /// One object.
     Object,
-    /// A part of an object.
+    /// Subresource of an object.
     Subresource,
-    /// What is below a subresource.
+    /// Path below a subresource.
     Below,
 }
 
-/// Subresources of namespaces: anything else behind one is a resource in it.
+/// Subresources of namespaces; any other segment after a namespace's name is a resource in it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
-    /// Reads a request; `None` where a `%` in its path begins no escape.
+    /// Parses a request; `None` for an invalid `%` escape in its path.
     pub fn new(method: &Method, uri: &Uri) -> Option<Self> {
         let path = query::unescape(uri.path(), false)?;
         let query = query::pairs(uri.query().unwrap_or_default());
@@ -85,7 +83,7 @@ impl RequestInfo {
         let group = if prefix == "apis" { parts.next() } else { Some(String::new()) };
         let version = parts.next();
         let rest: Vec<String> = parts.collect();
-        // Groups and versions alone are documents about them, not resources.
+        // Paths of groups and versions alone are discovery documents, not resources.
         let (Some(group), Some(version), false) = (group, version, rest.is_empty()) else {
             return Some(RequestInfo { path, ..plain });
         };
@@ -96,15 +94,15 @@ impl RequestInfo {
         Some(info)
     }
 
-    /// What resource of which group and version serves this, if it can be one: paths of resources
-    /// begin with one slash, not with two.
+    /// Group, version and resource that serve the request, if its path can be a resource's: it must begin with a single
+    /// slash.
     pub fn served_by(&self) -> Option<(&str, &str, &str)> {
         let begins = self.path.strip_prefix('/').is_some_and(|path| path.starts_with(self.prefix));
         let found = (self.group.as_str(), self.version.as_str(), self.resource.as_str());
         (self.is_resource && begins).then_some(found)
     }
 
-    /// What stands below the subresource, as a path: it has the slashes of the request's at its ends.
+    /// Path below the subresource, with the slashes at its ends as in the request.
     pub fn path_below(&self) -> String {
         let lead = if self.subpath.is_empty() || self.subpath.starts_with('/') { "" } else { "/" };
         let mut path = format!("{lead}{}", self.subpath);
@@ -114,7 +112,7 @@ impl RequestInfo {
         path
     }
 
-    /// Finds namespace, resource, name and subresource in what follows the version.
+    /// Parses namespace, resource, name and subresource from the segments after the version.
     fn locate(&mut self, mut parts: Vec<String>, uri: &Uri) {
         self.verb_in_path = matches!(parts[0].as_str(), "watch" | "proxy");
         if self.verb_in_path {
@@ -149,13 +147,13 @@ impl RequestInfo {
         }
     }
 
-    /// Tells list, watch and deletecollection from get and delete.
+    /// Distinguishes list, watch and deletecollection from get and delete.
     fn refine(&mut self) {
         match (self.verb, self.name.is_empty()) {
             (Verb::Get, true) => {
                 self.verb = if watch(&self.query) { Verb::Watch } else { Verb::List };
                 self.read_list_options();
-                // A selector for one name is a request for that name, as far as permission goes.
+                // A selector for one name is authorized as a request for that name.
                 if let Some(Ok(options)) = &self.list_options
                     && let Some(name) = options.fields.requires_exact_match("metadata.name")
                     && is_path_segment(name)
@@ -170,7 +168,7 @@ impl RequestInfo {
             (Verb::Watch, _) => self.read_list_options(),
             _ => {}
         }
-        // The old form may be a request for one object, which heeds no selectors.
+        // The deprecated watch path may name one object, for which selectors are ignored.
         if self.list_options.is_some() && !self.verb_in_path {
             self.selectors = match &self.list_options {
                 Some(Ok(options)) => Selectors::new(&options.fields, &options.labels),
@@ -187,7 +185,7 @@ impl RequestInfo {
     }
 }
 
-/// Whether an object of this name could be asked for by its path.
+/// Whether an object of this name can be requested by path.
 fn is_path_segment(name: &str) -> bool {
     !name.contains(['/', '%']) && !matches!(name, "." | "..")
 }
@@ -226,7 +224,7 @@ mod tests {
         RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).expect(uri)
     }
 
-    /// verb, prefix, group, version, namespace, resource, subresource, name
+    /// Formats verb, prefix, group, version, namespace, resource, subresource and name.
     fn told(method: &str, uri: &str) -> String {
         let info = read(method, uri);
         if !info.is_resource {
@@ -287,7 +285,7 @@ mod tests {
                 "/api/v1/nodes?watch&fieldSelector=metadata.name==n1",
                 "watch|api||v1||nodes||n1",
             ),
-            // A name that a path could not have, the old form, and what cannot be read.
+            // A name that no path can have, the deprecated form, and an invalid selector.
             ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3D..", "list|api||v1||nodes||"),
             (
                 "GET",
@@ -305,7 +303,7 @@ mod tests {
                 "deletecollection|api||v1||nodes||",
             ),
             ("GET", "/api/v1/namespaces/a/services/b/proxy/x/y", "get|api||v1|a|services|proxy|b"),
-            // Slashes count, but for those at the ends, and so do those that are encoded.
+            // Slashes count, except at the ends, and so do encoded ones.
             ("GET", "//api/v1/pods//", "list|api||v1||pods||"),
             ("GET", "/api//v1/pods", "get|api||||v1||pods"),
             ("GET", "/api/v1//pods", "get|api||v1||||pods"),
@@ -328,10 +326,10 @@ mod tests {
             ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Da&labelSelector=b,!c", 1, 2),
             ("GET", "/api/v1/pods?watch=1&fieldSelector=a%3Db,c!%3Dd", 2, 0),
             ("DELETE", "/api/v1/namespaces/n/pods?labelSelector=b", 0, 1),
-            // One object, and the old form of watching.
+            // A single object, and the deprecated watch path.
             ("GET", "/api/v1/namespaces/n/pods/p?labelSelector=b", 0, 0),
             ("GET", "/api/v1/watch/pods?labelSelector=b", 0, 0),
-            // What cannot be read narrows nothing; of several the first counts.
+            // Invalid selectors are ignored; the first of several counts.
             ("GET", "/api/v1/pods?fieldSelector=x&labelSelector=%3D", 0, 0),
             ("GET", "/api/v1/pods?labelSelector=a&labelSelector=b,c", 0, 1),
         ] {

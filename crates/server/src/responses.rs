@@ -1,4 +1,4 @@
-//! Failures and trees as responses, in the form that a client accepts.
+//! Failures and objects as responses, in the negotiated form.
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
@@ -14,17 +14,17 @@ use crate::negotiate::{self, Accepted, Cbor, MediaType, Offer};
 use crate::request::Request;
 use crate::type_ref::TypeRef;
 
-/// A failure as a response, in JSON.
+/// A failure as a response in JSON.
 pub fn failure(error: StatusError) -> Response {
     failure_in(error, &Accepted::default())
 }
 
-/// A failure as the response to a request, in a format that its client accepts, or in JSON.
+/// A failure as the response to a request, in a media type that its client accepts, or in JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
     failure_in(error, &form_of_failures(request, Cbor(false)))
 }
 
-/// The form that the client of a request accepts failures in, or indented JSON.
+/// The form of failures that the client accepts, or indented JSON.
 pub(crate) fn form_of_failures(request: &Request, cbor: Cbor) -> Accepted {
     let (headers, query) = (&request.parts.headers, &request.info.query);
     let accepted = negotiate::answer(headers, query, Offer::Documents(cbor));
@@ -33,12 +33,12 @@ pub(crate) fn form_of_failures(request: &Request, cbor: Cbor) -> Accepted {
     Accepted { in_process: request.in_process, ..accepted }
 }
 
-/// What a response to the server's own client holds instead of a body, as an extension.
+/// Result for the in-process client, an extension of the response instead of a body.
 #[derive(Clone, Debug)]
 pub(crate) enum InHand {
     /// An object and its type.
     Object(Value, TypeRef),
-    /// Why the request failed.
+    /// Status of a failed request.
     Failure(Status),
 }
 
@@ -51,7 +51,7 @@ impl InHand {
     }
 }
 
-/// A failure as a response, in a form.
+/// A failure as a response in a negotiated form.
 pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -85,7 +85,7 @@ pub fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
     respond(code, MediaType::Json.name(), body.into())
 }
 
-/// Text of a media type as a response.
+/// Bytes of a media type as a response.
 pub(crate) fn respond(code: StatusCode, media: &'static str, body: impl Into<Body>) -> Response {
     let mut response = http::Response::new(body.into());
     *response.status_mut() = code;
@@ -93,7 +93,7 @@ pub(crate) fn respond(code: StatusCode, media: &'static str, body: impl Into<Bod
     response
 }
 
-/// A tree as a response, in a form.
+/// An object as a response in a negotiated form.
 pub(crate) fn encode(
     code: StatusCode,
     value: &Value,
@@ -125,7 +125,7 @@ pub(crate) fn encode(
     Ok(respond(code, MediaType::Json.name(), body))
 }
 
-/// A tree in CBOR, with the tag that it is known by.
+/// An object in CBOR, with the self-described tag.
 pub(crate) fn cbor_document(value: &Value, schema: Option<Schema<'_>>) -> Vec<u8> {
     let mut body = Vec::with_capacity(2048);
     body.extend_from_slice(cbor::SELF_DESCRIBED);
@@ -136,7 +136,7 @@ pub(crate) fn cbor_document(value: &Value, schema: Option<Schema<'_>>) -> Vec<u8
     body
 }
 
-/// A compact document as people like to read it: what is indented does not end its last line.
+/// Indented JSON, without a line break at the end.
 pub(crate) fn indented(text: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(text.len() * 2);
     json::indent(text, &mut body);

@@ -1,5 +1,4 @@
-//! Routes of plain paths: documents that are served by GET alone, and the paths of
-//! [`metrics`](crate::metrics).
+//! Routes of plain paths: documents served by GET only, and the paths of [`metrics`](crate::metrics).
 
 use std::sync::Arc;
 
@@ -14,15 +13,15 @@ use crate::negotiate::not_acceptable;
 use crate::request::Request;
 use crate::responses::failure_to;
 
-/// A document at a path, which may end in slashes; what is below the path is not found.
+/// A document at a path, with or without trailing slashes; paths below it are not found.
 pub struct Route {
-    /// Where it stands, without a slash at its end.
+    /// Path, without a trailing slash.
     pub path: &'static str,
-    /// The one media type that bodies of requests may have, where it matters.
+    /// The only accepted media type of request bodies, if limited.
     pub consumes: Option<&'static str>,
-    /// The media type of the document.
+    /// Media type of the document.
     pub produces: &'static str,
-    /// What writes it.
+    /// Handler that writes the document.
     pub handler: Arc<dyn Handler>,
 }
 
@@ -33,7 +32,7 @@ impl std::fmt::Debug for Route {
 }
 
 impl Route {
-    /// What keeps a request from the document.
+    /// Checks path, method and media types of a request.
     fn check(&self, request: &Request) -> Result<(), kevel_api::status::StatusError> {
         if request.info.path.trim_end_matches('/') != self.path {
             return Err(bare(404));
@@ -79,7 +78,7 @@ impl Handler for Slis {
     }
 }
 
-/// Metrics as text, as Prometheus reads it.
+/// Metrics in the Prometheus text format.
 fn text(text: String) -> Response {
     let mut response = http::Response::new(Body::from(text));
     let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";

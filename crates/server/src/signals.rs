@@ -1,4 +1,4 @@
-//! Events of a server's life that happen once.
+//! Lifecycle signals: events that happen once.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// An event with a name, that happens once and stays.
+/// A named event that happens once (upstream: `lifecycleSignal`).
 ///
 /// ```
 /// let ready = kevel_server::signals::Signal::new("Ready");
@@ -25,17 +25,17 @@ struct Event {
 }
 
 impl Signal {
-    /// An event that has not happened.
+    /// An event that has not happened yet.
     pub fn new(name: &'static str) -> Self {
         Signal(Arc::new(Event { name, happened: AtomicBool::new(false), waiters: Notify::new() }))
     }
 
-    /// What the event is called.
+    /// Name of the event.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// Lets the event happen; again is not different from once.
+    /// Signals the event; a second call has no effect.
     pub fn signal(&self) {
         if !self.0.happened.swap(true, Ordering::AcqRel) {
             tracing::debug!(name = self.0.name, "lifecycle event");
@@ -43,17 +43,17 @@ impl Signal {
         }
     }
 
-    /// Whether it has happened.
+    /// Whether the event has happened.
     pub fn is_signaled(&self) -> bool {
         self.0.happened.load(Ordering::Acquire)
     }
 
-    /// Done when it has happened.
+    /// Completes when the event has happened.
     pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
         let event = self.0.clone();
         async move {
             let mut notified = std::pin::pin!(event.waiters.notified());
-            // Among the waiters before looking: what happens in between is not missed.
+            // Registered before the flag is read, so that an event in between is not missed.
             notified.as_mut().enable();
             if !event.happened.load(Ordering::Acquire) {
                 notified.await;
@@ -62,27 +62,26 @@ impl Signal {
     }
 }
 
-/// The events of a server's life.
+/// Lifecycle signals of a server (upstream: `lifecycleSignals`).
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// The stop was requested.
+    /// Shutdown was requested.
     pub shutdown_initiated: Signal,
-    /// Half of the shutdown delay has passed: balancers have had the time to see that this server is to be left.
+    /// Half of the shutdown delay has passed: load balancers have had time to notice.
     pub leaving: Signal,
-    /// The shutdown delay has passed since.
+    /// The shutdown delay has passed.
     pub after_shutdown_delay_duration: Signal,
     /// All pre-shutdown hooks have run.
     pub pre_shutdown_hooks_stopped: Signal,
-    /// A new request gets an error from now on.
+    /// New requests are refused from now on.
     pub not_accepting_new_request: Signal,
-    /// The requests that were under way are answered.
+    /// All running requests have been answered.
     pub in_flight_requests_drained: Signal,
-    /// The HTTP server listens no more.
+    /// The HTTP server no longer listens.
     pub http_server_stopped_listening: Signal,
-    /// `/readyz` was green for the first time.
+    /// `/readyz` has passed for the first time.
     pub has_been_ready: Signal,
-    /// All paths are installed: a 404 means that there is no such thing, not that it is not there
-    /// yet.
+    /// All paths are installed: a 404 is final.
     pub mux_and_discovery_complete: Signal,
 }
 
@@ -103,7 +102,7 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// All of them.
+    /// All signals.
     pub fn all(&self) -> [&Signal; 9] {
         [
             &self.shutdown_initiated,

@@ -1,27 +1,27 @@
-//! The type of an object, whoever declares it.
+//! Type of an object, built-in or custom.
 
 use std::sync::Arc;
 
 use kevel_api::schema::{Schema, Table, TypeId};
 
-/// A type, built in or of a custom kind.
+/// A type, built-in or of a custom resource.
 #[derive(Clone, Debug)]
 pub enum TypeRef {
-    /// A type of `api/`.
+    /// A built-in type of `api/`.
     BuiltIn(Schema<'static>),
-    /// A type of a custom resource definition, in a table of its own.
+    /// A type of a CustomResourceDefinition, in a table of its own.
     Custom(Arc<Table>, TypeId),
 }
 
 impl TypeRef {
-    /// Whether objects of this type are trees that no type of the program describes, as the reference's
-    /// `unstructured.Unstructured`: what goes for Go's structs (a zero is as good as nothing, the kind goes
-    /// without saying, fields stand in the order of their declaration) does not go for them.
+    /// Whether objects of this type are unstructured (upstream: `unstructured.Unstructured`): the conventions of Go's
+    /// structs do not apply to them (zero values are absent, the kind is implied, fields have the order of their
+    /// declaration).
     pub fn is_unstructured(&self) -> bool {
         matches!(self, TypeRef::Custom(..))
     }
 
-    /// The type, as all that is generic reads it.
+    /// Schema of the type.
     pub fn schema(&self) -> Schema<'_> {
         match self {
             TypeRef::BuiltIn(schema) => *schema,

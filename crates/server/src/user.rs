@@ -1,8 +1,8 @@
-//! The user of a request (`user.Info`).
+//! User of a request (upstream: `user.Info`).
 
 use std::collections::HashMap;
 
-/// What a server is called by itself.
+/// User name of the server's own requests.
 pub const APISERVER: &str = "system:apiserver";
 /// The group of all authenticated users.
 pub const ALL_AUTHENTICATED: &str = "system:authenticated";
@@ -10,27 +10,27 @@ pub const ALL_AUTHENTICATED: &str = "system:authenticated";
 pub const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The user of anonymous requests.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group that may do everything.
+/// The group that is authorized for everything.
 pub const PRIVILEGED: &str = "system:masters";
 
 /// The group of nodes.
 pub const NODES: &str = "system:nodes";
-/// How the names of nodes begin.
+/// Prefix of the user names of nodes.
 const NODE_PREFIX: &str = "system:node:";
 
-/// The key of [`User::extra`] that says which credential was used.
+/// Key in [`User::extra`] of the ID of the used credential.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// An identity.
+/// An authenticated identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// The name, which is unique.
+    /// Unique name.
     pub name: String,
-    /// What tells users of one name apart, over time.
+    /// Unique ID over time, also for users of the same name.
     pub uid: String,
-    /// The groups it is in.
+    /// Groups of the user.
     pub groups: Vec<String>,
-    /// What else its authenticator knows.
+    /// Further facts from the authenticator.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
@@ -40,25 +40,25 @@ impl User {
         User { name: ANONYMOUS.into(), groups: vec![ALL_UNAUTHENTICATED.into()], ..User::default() }
     }
 
-    /// The node that this is, by the name that follows `system:node:`; it may be empty. Whoever is
-    /// not among the nodes is none, whatever the name.
+    /// Name of the node that this user is, after `system:node:`; it may be empty. `None` for users outside the group of
+    /// nodes, whatever their name.
     pub fn node_name(&self) -> Option<&str> {
         let name = self.name.strip_prefix(NODE_PREFIX)?;
         self.groups.iter().any(|group| group == NODES).then_some(name)
     }
 }
 
-/// [`User::extra`] in the making: keys in the order in which they come first, each with all of its values. A key
-/// that has come before is looked up, since a client may send as many headers as a connection allows.
+/// Builder of [`User::extra`]: keys in the order of their first occurrence, each with all of its values. Known keys are
+/// found by a map, since a client may send as many headers as a connection allows.
 #[derive(Debug, Default)]
 pub struct ExtraBuilder {
     extra: Vec<(String, Vec<String>)>,
-    /// Position of each key.
+    /// Position of each key in `extra`.
     places: HashMap<String, usize>,
 }
 
 impl ExtraBuilder {
-    /// Adds values of a key behind those that it has.
+    /// Appends values to a key.
     pub fn add(&mut self, key: String, values: impl IntoIterator<Item = String>) {
         let known = self.places.get(&key).and_then(|place| self.extra.get_mut(*place));
         match known {

@@ -1,48 +1,47 @@
-//! Verbs: those of the API, and the methods that stand for them behind plain paths.
+//! Verbs of the API, and HTTP methods of plain paths.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A verb as the server reads it from a request. Rules and policies may name any: those are texts, and
-/// are compared with [`Verb::as_str`].
+/// A verb of a request. Rules and policies may name any verb as text, which is compared with [`Verb::as_str`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// A method that means nothing here.
+    /// An unknown method.
     #[default]
     Unknown,
-    /// `get`: one object; a document behind a plain path.
+    /// `get`: one object, or a document at a plain path.
     Get,
-    /// `list`: many objects.
+    /// `list`: a collection of objects.
     List,
     /// `watch`: changes of objects.
     Watch,
     /// `create`: a new object.
     Create,
-    /// `update`: an object in the place of another.
+    /// `update`: replacement of an object.
     Update,
-    /// `patch`: a change of an object, server-side apply among them.
+    /// `patch`: a patch of an object, or server-side apply.
     Patch,
-    /// `delete`: an object to be deleted.
+    /// `delete`: deletion of an object.
     Delete,
-    /// `deletecollection`: many objects to be deleted.
+    /// `deletecollection`: deletion of a collection.
     DeleteCollection,
-    /// `proxy`: an old form of path, which is not served.
+    /// `proxy`: a deprecated form of path, which is not served.
     Proxy,
-    /// `head`: the method, for a plain path.
+    /// `head`: the method, for plain paths.
     Head,
-    /// `post`: the method, for a plain path.
+    /// `post`: the method, for plain paths.
     Post,
-    /// `put`: the method, for a plain path.
+    /// `put`: the method, for plain paths.
     Put,
-    /// `options`: the method, for a plain path.
+    /// `options`: the method, for plain paths.
     Options,
-    /// `connect`: the method, for a plain path.
+    /// `connect`: the method, for plain paths.
     Connect,
-    /// `trace`: the method, for a plain path.
+    /// `trace`: the method, for plain paths.
     Trace,
 }
 
-/// The verbs and their names.
+/// Verbs and their names.
 const NAMES: [(Verb, &str); 16] = [
     (Verb::Unknown, ""),
     (Verb::Get, "get"),
@@ -63,9 +62,9 @@ const NAMES: [(Verb, &str); 16] = [
 ];
 
 impl Verb {
-    /// Its name, as rules, logs and discovery have it.
+    /// Name in rules, logs and discovery.
     pub const fn as_str(self) -> &'static str {
-        // In the order of the variants, which a test holds.
+        // In the order of the variants, which a test verifies.
         NAMES[self as usize].1
     }
 

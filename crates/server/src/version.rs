@@ -1,4 +1,4 @@
-//! `/version` and `--version=raw`: what this server is.
+//! `/version` and `--version=raw`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,36 +13,35 @@ use crate::handler::{Handler, Response};
 use crate::request::Request;
 use crate::routes::Route;
 
-/// The version that clients see: the API level, and who serves it.
+/// Version that clients see: the API level and the implementation.
 pub const GIT_VERSION: &str = "v1.36.3+kevel";
 
 /// The API level: major, minor and patch.
 pub const API_LEVEL: (u32, u32, u32) = (1, 36, 3);
 
-/// The release of Kubernetes whose API level this is, and the commit that it was built of: what its own clients
-/// call themselves.
+/// Kubernetes release of this API level, and its commit, which its own clients report.
 const RELEASE: (&str, &str) = ("v1.36.3", "0f29094e5b73085e3802ecc1298ecae13866bfe6");
 
-/// What a build calls itself, by the names that clients know.
+/// Version information of a build (upstream: `version.Info`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Major version of the API level.
     pub major: String,
     /// Minor version of the API level.
     pub minor: String,
-    /// The API level that is emulated: `--emulated-version`, or its own.
+    /// Emulated API level: `--emulated-version`, or the build's own.
     pub emulation: (String, String),
-    /// The oldest version that others in the cluster may have: `--min-compatibility-version`.
+    /// Oldest version of other components in the cluster: `--min-compatibility-version`.
     pub min_compatibility: (String, String),
-    /// The whole version.
+    /// Full version.
     pub git_version: String,
-    /// The commit that was built, if the build was told.
+    /// Commit of the build, if known.
     pub git_commit: String,
-    /// `clean` or `dirty`, if the build was told.
+    /// `clean` or `dirty`, if known.
     pub git_tree_state: String,
-    /// When it was built, if the build was told.
+    /// Date of the build, if known.
     pub build_date: String,
-    /// Empty: there is no Go in it. Clients expect the field.
+    /// Empty, as there is no Go; clients expect the field.
     pub go_version: String,
     /// The compiler.
     pub compiler: String,
@@ -74,8 +73,8 @@ impl Default for Info {
 impl Info {
     /// This build, under the version that it is told to report (`--version=vX.Y.Z...`).
     ///
-    /// A client that wants the very version that it has itself (`kubectl --match-server-version`) compares version,
-    /// commit and tree state, each as a whole. So who reports the release's version reports its commit, too.
+    /// A client that requires its own version (`kubectl --match-server-version`) compares version, commit and tree
+    /// state. So with the release's version, its commit and tree state are reported, too.
     pub fn reporting(git_version: &str) -> Self {
         let info = Info { git_version: git_version.to_owned(), ..Info::default() };
         let (release, commit) = RELEASE;
@@ -85,7 +84,7 @@ impl Info {
         }
     }
 
-    /// What the server calls itself when it asks others, or itself.
+    /// User agent of the server's own requests.
     pub fn user_agent(&self) -> String {
         let commit = match self.git_commit.as_str() {
             "" => "unknown",
@@ -94,7 +93,7 @@ impl Info {
         format!("kube-apiserver/{} ({}) kubernetes/{commit}", self.git_version, self.platform)
     }
 
-    /// As JSON, indented as clients are used to see it.
+    /// JSON, indented as by the reference.
     pub fn to_json(&self) -> Vec<u8> {
         let fields = [
             ("major", &self.major),
@@ -123,7 +122,7 @@ impl Info {
 }
 
 impl fmt::Display for Info {
-    /// The form of `--version=raw`.
+    /// Writes the form of `--version=raw`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = [
             ("Major", self.major.as_str()),
@@ -150,18 +149,18 @@ impl fmt::Display for Info {
 pub struct Version(Bytes);
 
 impl Version {
-    /// Serves what a build calls itself.
+    /// The handler for a build's version information.
     pub fn new(info: &Info) -> Self {
         Version(info.to_json().into())
     }
 
-    /// The path that it stands at.
+    /// Route of `/version`.
     pub fn route(self) -> Route {
         let json = "application/json";
         Route { path: "/version", consumes: Some(json), produces: json, handler: Arc::new(self) }
     }
 
-    /// The answer.
+    /// The response.
     pub fn answer(&self) -> Response {
         let mut response = Response::new(Body::from(self.0.clone()));
         let json = HeaderValue::from_static("application/json");
@@ -176,7 +175,7 @@ impl Handler for Version {
     }
 }
 
-/// The processor by the name that Kubernetes has for it.
+/// Architecture by the name of Go and Kubernetes.
 fn processor() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

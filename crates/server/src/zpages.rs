@@ -1,4 +1,4 @@
-//! `/statusz` and `/flagz`: a server about itself, as text for people and as objects for programs.
+//! `/statusz` and `/flagz`: status pages, as text and as objects (upstream: zpages).
 
 use http::{HeaderValue, header};
 use kevel_api::json_string::write_json_string;
@@ -15,22 +15,22 @@ use crate::request::Request;
 use crate::responses::{cbor_document, failure_in, form_of_failures};
 use crate::version::Info;
 
-/// What the server calls itself on these pages.
+/// Name of the component on these pages.
 const COMPONENT: &str = "apiserver";
 const GROUP: &str = "config.k8s.io";
 const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
-/// Still served, with a warning.
+/// Version that is served with a deprecation warning.
 const DEPRECATED: &str = "v1alpha1";
 
-/// A page.
+/// A status page.
 pub trait Page: Send + Sync + 'static {
-    /// The kind of its object.
+    /// Kind of the page's object.
     const KIND: &'static str;
 
-    /// What people read below the heading.
+    /// Text below the heading.
     fn text(&self) -> String;
 
-    /// The fields of its object beside the metadata: names and JSON, in order.
+    /// Fields of the page's object besides its metadata: names and JSON, in order.
     fn fields(&self) -> Vec<(&'static str, Vec<u8>)>;
 }
 
@@ -39,7 +39,7 @@ pub trait Page: Send + Sync + 'static {
 pub struct PageHandler<P> {
     /// The page.
     pub page: P,
-    /// Whether its object is spoken in CBOR.
+    /// Whether CBOR is supported.
     pub cbor: Cbor,
 }
 
@@ -110,7 +110,7 @@ enum PageFormat {
     Object(MediaType, &'static str),
 }
 
-/// The best format that a client accepts: objects only for those that name the kind.
+/// The format that the client prefers: an object only if it names the kind.
 fn page_format<P: Page>(accept: &str, cbor: Cbor) -> Option<PageFormat> {
     if accept.trim().is_empty() {
         return Some(PageFormat::Text);
@@ -136,7 +136,7 @@ fn not_acceptable(cbor: Cbor) -> StatusError {
 fn to_yaml(document: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(decoded) = json::decode_any(document, json::Unknown::Ignore) {
-        // Numbers and texts always have a YAML form.
+        // Numbers and strings can always be encoded in YAML.
         let _ = yaml::encode_any(&decoded.value, &mut out);
     }
     out
@@ -155,7 +155,7 @@ fn respond(body: Vec<u8>, media: &str) -> Response {
     response
 }
 
-/// Since when a server is up, and what it is.
+/// `/statusz`: start time and version of the server.
 #[derive(Debug)]
 pub struct Statusz {
     started: (Moment, Time),
@@ -165,13 +165,13 @@ pub struct Statusz {
 }
 
 impl Statusz {
-    /// A server that starts now. `paths` are worth a look.
+    /// A server that starts now. `paths` are listed on the page.
     pub fn new(info: Info, mut paths: Vec<String>, clock: Clock) -> Self {
         paths.sort();
         Statusz { started: (clock.moment(), Time::now(&clock)), clock, info, paths }
     }
 
-    /// The API level without the name of the build.
+    /// API level without the build suffix.
     fn binary_version(&self) -> &str {
         let version = self.info.git_version.trim_start_matches('v');
         version.split_once('+').map_or(version, |(version, _)| version)
@@ -220,7 +220,7 @@ impl Page for Statusz {
     }
 }
 
-/// The flags of a server's command line, by name.
+/// `/flagz`: flags of the command line, by name.
 #[derive(Debug)]
 pub struct Flagz(pub std::collections::BTreeMap<String, String>);
 
