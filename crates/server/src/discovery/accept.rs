@@ -1,19 +1,19 @@
-//! Which form of a document a client accepts.
+//! Content negotiation of discovery documents.
 
 use kevel_api::status::StatusError;
 
 use crate::negotiate::{Cbor, Clause, MediaType, clauses};
 
-/// A form of a discovery document.
+/// Form of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DocumentForm {
-    /// This group, version or list of groups alone.
+    /// A single group, version or list of groups.
     Unaggregated(MediaType),
-    /// Everything in one document; of this server alone if that is asked for (`profile=nopeer`).
+    /// The aggregated document (`APIGroupDiscoveryList`); `true` for this server only (`profile=nopeer`).
     Aggregated(MediaType, bool),
 }
 
-/// The best form that can be served; `roots` for the paths that have an aggregated form, which is not spoken in CBOR.
+/// Negotiates the form; `roots` for the paths that have an aggregated form, which has no CBOR encoding.
 pub(super) fn accept(header: &str, roots: bool, cbor: Cbor) -> Result<DocumentForm, StatusError> {
     for clause in clauses(header) {
         if roots && is_aggregated(&clause) {
@@ -28,7 +28,7 @@ pub(super) fn accept(header: &str, roots: bool, cbor: Cbor) -> Result<DocumentFo
     Err(StatusError::not_acceptable(cbor.body_types()))
 }
 
-/// The beta version of the aggregated document is gone, as it is from the reference.
+/// Whether a clause asks for the aggregated document. Its beta version is gone, as in the reference.
 fn is_aggregated(clause: &Clause) -> bool {
     let wanted = [("g", "apidiscovery.k8s.io"), ("v", "v2"), ("as", "APIGroupDiscoveryList")];
     wanted.iter().all(|(name, value)| clause.parameter(name) == *value)

@@ -1,29 +1,29 @@
-//! Where clients reach the server, by where they are.
+//! Addresses of the server by client network (`serverAddressByClientCIDRs`).
 
 use std::net::IpAddr;
 
-/// The addresses that `/api` tells.
+/// Addresses that `/api` returns.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
-    /// `host:port` for everybody.
+    /// `host:port` for all clients.
     pub default: String,
-    /// Others, for clients in a network: that of services, where the server has one in it.
+    /// Addresses for clients in certain networks, such as that of services.
     pub rules: Vec<Rule>,
 }
 
-/// An address for clients in a network.
+/// Address for clients in a network.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// An address of the network.
+    /// Address of the network.
     pub network: IpAddr,
-    /// How many bits all addresses of it share.
+    /// Length of the network's prefix in bits.
     pub prefix_length: u8,
-    /// Where clients of that network find the server.
+    /// Address of the server for clients in the network.
     pub address: String,
 }
 
 impl Addresses {
-    /// Networks and the address for each, for a client.
+    /// Networks and addresses for a client.
     pub(super) fn of(&self, client: Option<IpAddr>) -> Vec<(String, String)> {
         let mut all = vec![("0.0.0.0/0".to_owned(), self.default.clone())];
         let rules = self.rules.iter().filter(|rule| client.is_some_and(|ip| rule.holds(ip)));

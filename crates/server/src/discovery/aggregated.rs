@@ -1,4 +1,4 @@
-//! The documents that tell everything at once.
+//! Aggregated discovery documents.
 
 use http::{HeaderValue, StatusCode, header};
 use kevel_api::status::StatusError;
@@ -12,8 +12,8 @@ use crate::handler::Response;
 use crate::negotiate::MediaType;
 use crate::request::Request;
 
-/// Everything below one root in one document. Its tag is of its content, not of its form: the form
-/// is what `Vary` is for.
+/// The aggregated document of `/api` or `/apis`. Its ETag is computed from the content, not from the encoding, for
+/// which `Vary` is set.
 #[derive(Debug)]
 pub(super) struct Aggregated {
     pub value: Value,
@@ -63,7 +63,7 @@ fn content_type(media: MediaType) -> &'static str {
     match media {
         MediaType::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         MediaType::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        // No aggregated document is spoken in CBOR.
+        // Aggregated documents have no CBOR encoding.
         MediaType::Protobuf | MediaType::Cbor => {
             "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         }

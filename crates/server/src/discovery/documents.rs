@@ -1,4 +1,4 @@
-//! The documents, as trees: groups, versions, resources; once one by one, once all in one.
+//! Discovery documents as trees: groups, versions and resources, one by one and aggregated.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use super::storage_version_hash;
 use super::{Group, RemoteVersion};
 use crate::resource::{Resource, Rows, Subresource, api_version};
 
-/// The rows of all servers of the chain at one moment.
+/// Resources of all servers of the chain at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub tables: Vec<Arc<Rows>>,
-    /// Groups in order, each with its versions, preferred first. The core group is among them.
+    /// Groups in order, the core group included, each with its versions, preferred first.
     pub groups: Vec<(String, Vec<String>)>,
 }
 
@@ -44,13 +44,13 @@ impl Snapshot {
         Snapshot { tables, groups }
     }
 
-    /// Whether this is what these tables hold now.
+    /// Whether the snapshot is still current for these tables.
     pub fn is_of<'r>(&self, tables: impl ExactSizeIterator<Item = &'r Arc<Rows>>) -> bool {
         self.tables.len() == tables.len()
             && self.tables.iter().zip(tables).all(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
     }
 
-    /// The resources of a group and version, by plural; of equal ones that of the first server.
+    /// Resources of a group and version, by plural; of duplicates, the first server's.
     pub fn resources(&self, group: &str, version: &str) -> BTreeMap<&str, &Arc<Resource>> {
         let tables = self.tables.iter().rev().filter_map(|rows| rows.version(group, version));
         tables.flatten().map(|(plural, resource)| (plural.as_str(), resource)).collect()
@@ -62,9 +62,9 @@ impl Snapshot {
     }
 }
 
-/// The schema of a kind that documents are written in.
+/// Schema of a document's kind.
 pub(super) fn schema(group: &str, version: &str, kind: &str) -> Schema<'static> {
-    // The kinds of documents are always defined; any other would be written as an empty one.
+    // The kinds of documents are always defined; any other would be encoded as an empty object.
     let found = builtin::schema(group, version, kind);
     found.unwrap_or_else(|| Schema::new(builtin::table(), u32::MAX >> 1))
 }
@@ -122,7 +122,7 @@ pub(super) fn api_resource_list(snapshot: &Snapshot, group: &str, version: &str)
         ("groupVersion", api_version(group, version).as_str().into()),
         ("resources", list(entries)),
     ]);
-    // The oldest documents are older than their own version.
+    // `/api/v1` has no apiVersion, as in the reference.
     if !group.is_empty() {
         document.insert("apiVersion", "v1".into());
     }
@@ -155,8 +155,8 @@ fn api_subresource(resource: &Resource, name: &str, sub: &Subresource) -> Value 
     ])
 }
 
-/// Everything below `/api` or `/apis` in one document, without its kind. A version that another
-/// server answers for is as that server describes it.
+/// The aggregated document of `/api` or `/apis`, without its kind. Versions of aggregated servers are as those describe
+/// them.
 pub(super) fn aggregated(snapshot: &Snapshot, remote: &[RemoteVersion], core: bool) -> Map {
     let mut groups: BTreeMap<&str, Vec<(Priority, Arc<Value>)>> = BTreeMap::new();
     for (name, versions) in snapshot.groups.iter().filter(|(name, _)| name.is_empty() == core) {
@@ -179,7 +179,7 @@ pub(super) fn aggregated(snapshot: &Snapshot, remote: &[RemoteVersion], core: bo
         versions.push((*priority, document.clone()));
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
-    // Sorted by name already, which decides between equals.
+    // The sort is stable and groups are sorted by name already.
     groups.sort_by_key(|(_, versions)| {
         Reverse(versions.iter().map(|(priority, _)| priority.group).max())
     });
@@ -216,7 +216,8 @@ fn discovered(resource: &Resource) -> Value {
     ])
 }
 
-/// Kinds of definitions are named in full, others only as far as they differ from where they stand.
+/// `responseKind` of a resource: in full for custom resources, else only group and version that differ from the
+/// resource's.
 fn response_kind(resource: &Resource, kind: &GroupVersionKind) -> Value {
     let (group, version) = match resource.conventions.published.by_definition() {
         true => (kind.group.as_str(), kind.version.as_str()),
@@ -229,7 +230,7 @@ fn response_kind(resource: &Resource, kind: &GroupVersionKind) -> Value {
     ])
 }
 
-/// Group and version of a kind where they are not those of the resource.
+/// Group and version of a kind, empty if they are those of the resource.
 fn foreign<'k>(resource: &Resource, kind: &'k GroupVersionKind) -> (&'k str, &'k str) {
     match (&kind.group, &kind.version) == (&resource.kind.group, &resource.kind.version) {
         true => ("", ""),
@@ -237,7 +238,7 @@ fn foreign<'k>(resource: &Resource, kind: &'k GroupVersionKind) -> (&'k str, &'k
     }
 }
 
-/// By name; of a definition, the status before the scale.
+/// Subresources by name; of a custom resource, status before scale.
 fn subresources(resource: &Resource) -> Vec<(&str, &Subresource)> {
     let mut subs: Vec<_> = resource.subresources.iter().map(|(n, s)| (n.as_str(), s)).collect();
     if resource.conventions.published.by_definition() {
@@ -246,7 +247,7 @@ fn subresources(resource: &Resource) -> Vec<(&str, &Subresource)> {
     subs
 }
 
-/// A map without what is empty: encoders write zeros back where they belong.
+/// A map without empty values, which the encoder adds where needed.
 fn object<const N: usize>(entries: [(&'static str, Value); N]) -> Value {
     Value::Map(entries.into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }

@@ -1,8 +1,7 @@
-//! What the server serves: `/`, `/api`, `/apis` and the documents below them.
+//! Discovery: `/`, `/api`, `/apis` and the documents below them.
 //!
-//! All of it is derived from the rows, which change while the server runs. The documents of one
-//! state of the rows are kept as bytes, each made when it is first asked for; nobody waits for a
-//! lock to read them.
+//! Documents are derived from the resources, which change while the server runs. Those of one state are kept as bytes,
+//! each made at its first request, and read without a lock.
 
 mod accept;
 mod addresses;
@@ -44,15 +43,15 @@ use crate::request::Request;
 use crate::resource::Resources;
 use crate::responses::{cbor_document, failure_to, indented};
 
-/// Answers what is about the API rather than in it, and passes on the rest.
+/// Filter that serves discovery documents, and passes other requests on.
 pub struct Discovery {
     tables: Vec<Arc<Resources>>,
-    /// What `/apis` lists, where that is not just what the tables have.
+    /// Groups that `/apis` lists, if not just those of the tables (APIServices).
     registered: Option<Arc<dyn Registered>>,
-    /// What other servers serve, where this one knows of any.
+    /// Discovery documents of peer API servers, if enabled.
     peers: Option<PeerAggregation>,
     addresses: Addresses,
-    /// Plain paths, for the list at `/`.
+    /// Plain paths, for the index at `/`.
     paths: BTreeSet<String>,
     documents: ArcSwapOption<Documents>,
 }
@@ -64,8 +63,8 @@ impl std::fmt::Debug for Discovery {
 }
 
 impl Discovery {
-    /// Discovery over the rows of the servers of a chain, in its order. `paths` are the plain paths
-    /// that `/` lists besides those of groups and versions.
+    /// Discovery of the servers of a chain, in its order. `paths` are the plain paths that `/` lists besides those of
+    /// groups and versions.
     pub fn new(
         tables: Vec<Arc<Resources>>,
         addresses: Addresses,
@@ -76,17 +75,17 @@ impl Discovery {
         Discovery { tables, registered: None, peers: None, addresses, paths, documents }
     }
 
-    /// Lists what is registered instead of what there is.
+    /// Lists the registered groups (APIServices) instead of the tables' groups.
     pub fn with_registered(self, registered: Arc<dyn Registered>) -> Self {
         Discovery { registered: Some(registered), ..self }
     }
 
-    /// Shows what peers serve as well, to all who do not ask for this server alone.
+    /// Merges the groups of peers into aggregated documents, except for `profile=nopeer`.
     pub fn with_peers(self, metrics: &Metrics, peers: Option<Arc<dyn PeerDiscovery>>) -> Self {
         Discovery { peers: Some(PeerAggregation::new(metrics, peers)), ..self }
     }
 
-    /// The answer to a request for a document; none where there is no such document.
+    /// Response to a request for a document; `None` if the path names none.
     pub fn serve(&self, request: &Request) -> Option<Response> {
         let path = request.info.path.as_str();
         if request.info.is_resource {
@@ -119,7 +118,7 @@ impl Discovery {
         routed: bool,
         request: &Request,
     ) -> Result<Response, StatusError> {
-        // What has no route is answered whatever the method is.
+        // Paths without a go-restful route accept any method.
         if routed && request.parts.method != Method::GET {
             return Err(bare(405));
         }
@@ -147,7 +146,7 @@ impl Discovery {
         Ok(respond(media.name(), pretty(body, media, request)))
     }
 
-    /// `/api` or `/apis` in one document.
+    /// The aggregated document of `/api` or `/apis`.
     fn aggregated<'d>(
         &self,
         documents: &'d Documents,
@@ -172,7 +171,7 @@ impl Discovery {
         Ok(kevel_compute::filled(&documents.of_all, || Aggregated::new(merged)))
     }
 
-    /// `/`: every path there is.
+    /// `/`: the index of all paths.
     fn index(&self) -> Response {
         let documents = self.documents();
         let mut paths: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
@@ -189,7 +188,7 @@ impl Discovery {
         respond(MediaType::Json.name(), body.into())
     }
 
-    /// The documents of the rows as they are now.
+    /// Documents of the current resources.
     fn documents(&self) -> Arc<Documents> {
         let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
         let registered = self.registered.as_ref().map(|registered| registered.current());
@@ -219,7 +218,7 @@ impl Filter for Discovery {
     }
 }
 
-/// What a path names.
+/// Document that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target<'p> {
     Api,
@@ -229,8 +228,9 @@ enum Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    /// What a path names, and whether a route leads there, which takes a method and media types. The aggregator
-    /// answers for groups, at a path with one slash behind it at most, but for its own; custom kinds have no routes.
+    /// Parses a path; the flag tells whether it has a go-restful route, which checks method and media types. Groups are
+    /// served by the aggregator without a route, except its own, with at most one trailing slash; custom resources have
+    /// no routes.
     fn parse(path: &'p str) -> Option<(Self, bool)> {
         let path = path.strip_prefix('/')?;
         let trimmed = path.trim_end_matches('/');
@@ -254,41 +254,41 @@ impl<'p> Target<'p> {
     }
 }
 
-/// The documents of one state of the rows, and of what is registered.
+/// Documents of one state of resources and registrations.
 #[derive(Debug)]
 struct Documents {
     snapshot: Snapshot,
     registered: Option<Arc<Registrations>>,
     peers: Option<Arc<PeerGroups>>,
-    /// `/api` and `/apis`.
+    /// Aggregated documents of `/api` and `/apis`.
     aggregated: [OnceLock<Aggregated>; 2],
-    /// `/apis` of all servers.
+    /// Aggregated document of `/apis` with peers.
     of_all: OnceLock<Aggregated>,
     groups: Vec<Group>,
-    /// Of each group of the snapshot, of each version.
+    /// Resource lists by group and version, as in the snapshot.
     versions: Vec<Vec<Forms>>,
     list: Forms,
 }
 
-/// A group as `/apis/<group>` shows it.
+/// A group as in `/apis/<group>`.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub name: String,
     pub versions: Vec<String>,
-    /// Whether `/apis` lists it: what is there but not registered can be asked for all the same.
+    /// Whether `/apis` lists the group; a group that is served without an APIService is not listed.
     pub listed: bool,
     forms: Forms,
 }
 
-/// A document as bytes: JSON, YAML, protobuf, CBOR.
+/// Encodings of a document: JSON, YAML, protobuf, CBOR.
 #[derive(Debug, Default)]
 struct Forms([OnceLock<Bytes>; 4]);
 
-/// The group of the registrations, which nobody registers: it is always the first.
+/// The group of APIServices, which has no APIService itself and is always listed first.
 const REGISTRATIONS: &str = "apiregistration.k8s.io";
 
 impl Documents {
-    /// Whether a document is spoken in CBOR: what tells the resources of a version is served by their routes.
+    /// Whether a document is available in CBOR: only resource lists are, as their routes are the resources' own.
     fn cbor(&self, target: Target<'_>, routed: bool) -> Cbor {
         let Target::Version(group, version) = target else { return Cbor(false) };
         let rows = self.snapshot.resources(group, version);
@@ -343,7 +343,7 @@ impl Documents {
     }
 }
 
-/// All groups, in the order in which they are listed.
+/// All groups, in the order of `/apis`.
 fn groups(snapshot: &Snapshot, registered: Option<&Registrations>) -> Vec<Group> {
     let group = |(name, versions): &(String, Vec<String>), listed| {
         let (name, versions, forms) = (name.clone(), versions.clone(), Forms::default());
@@ -371,8 +371,7 @@ impl Forms {
         self.kept(media, encode)
     }
 
-    /// What there is in this form, or is made now. Whoever else does it at the same time makes the
-    /// same bytes.
+    /// The cached encoding, made now if absent. Concurrent requests make the same bytes.
     fn kept(
         &self,
         media: MediaType,
@@ -408,7 +407,7 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
     Ok(text.into())
 }
 
-/// Indented, on request and for browsers and curl.
+/// Indents JSON on request, and for browsers and curl.
 fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
     let wanted = negotiate::wants_pretty(&request.parts.headers, &request.info.query);
     match media == MediaType::Json && wanted {

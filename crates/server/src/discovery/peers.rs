@@ -1,4 +1,4 @@
-//! What the other servers of the cluster serve, beside what this one does (`peer_aggregated_handler`).
+//! Discovery documents of the cluster's other API servers (upstream: `peerAggregatedDiscoveryHandler`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use kevel_api::value::{Map, Value};
 
 use crate::metrics::{Counter, Description, Metrics};
 
-/// Knows what peers serve.
+/// Source of the peers' discovery documents.
 pub trait PeerDiscovery: Send + Sync + 'static {
-    /// What they serve now: the same while nothing changes.
+    /// Current documents; the same `Arc` while nothing changes.
     fn current(&self) -> Arc<PeerGroups>;
 }
 
-/// What the servers of a cluster serve at one moment.
+/// Discovery documents of the peers at one moment.
 #[derive(Debug, Default)]
 pub struct PeerGroups {
-    /// What this server is called among them.
+    /// ID of this server.
     pub server_id: String,
-    /// `APIGroupDiscovery` documents of each of the others.
+    /// `APIGroupDiscovery` documents of each other server, by its ID.
     pub peers: BTreeMap<String, Vec<Value>>,
 }
 
-/// Discovery for servers that know of peers.
+/// Discovery merged with peers, and its metrics.
 pub(super) struct PeerAggregation {
     pub peers: Option<Arc<dyn PeerDiscovery>>,
     pub hits: Arc<Counter>,
@@ -52,11 +52,11 @@ impl PeerAggregation {
     }
 }
 
-/// The groups of all servers. Where two servers say different things of one thing, it is what either can do.
+/// Merges the groups of all servers. A resource that servers describe differently gets the union.
 pub(super) fn merge(local: &[Value], others: &PeerGroups) -> Vec<Value> {
     let own = (others.server_id.as_str(), local);
     let peers = others.peers.iter().map(|(id, groups)| (id.as_str(), groups.as_slice()));
-    // In the order of their names: every server comes to the same.
+    // In the order of the servers' IDs, so that every server gets the same result.
     let all: BTreeMap<&str, &[Value]> = peers.chain([own]).collect();
     let mut merged: BTreeMap<&str, Value> = BTreeMap::new();
     for group in all.values().copied().flatten() {
@@ -74,7 +74,7 @@ fn group_name(group: &Value) -> &str {
     group.str_at(&["metadata", "name"])
 }
 
-/// The first, with what the second has besides; `None` if that is nothing.
+/// The first group with the additions of the second; `None` if there are none.
 fn merge_groups(one: &Value, other: &Value) -> Option<Value> {
     merge_lists(one, other, "versions", "version", |one, other| {
         merge_lists(one, other, "resources", "resource", merge_resources)
@@ -115,7 +115,7 @@ fn names<'v>(items: &'v [Value], name: &str) -> Vec<&'v str> {
     items.iter().map(|item| item.str_at(&[name])).collect()
 }
 
-/// A resource with the verbs and the subresources of both.
+/// A resource with the verbs and subresources of both.
 fn merge_resources(one: &Value, other: &Value) -> Option<Value> {
     if one == other {
         return None;
@@ -136,11 +136,11 @@ fn merge_resources(one: &Value, other: &Value) -> Option<Value> {
     Some(merged)
 }
 
-/// All names, each after those that it follows in some list; of several that could be next, the first by name. Where
-/// the lists contradict each other, all by name.
+/// Merges lists of names and keeps their relative order; ties by name. If the lists contradict each other, all are
+/// sorted by name.
 fn merge_preserving_relative_order<'n>(lists: &[Vec<&'n str>]) -> Vec<&'n str> {
     let all: BTreeSet<&str> = lists.iter().flatten().copied().collect();
-    // One that has them all says how.
+    // A list with all names gives the order.
     if let Some(whole) = lists.iter().find(|list| list.len() == all.len()) {
         return whole.clone();
     }
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// `apps v1 deployments:get,list` as a group.
+    /// Parses `apps v1/deployments:get,list` as a group.
     fn group(text: &str) -> Value {
         let mut words = text.split(' ');
         let name = words.next().unwrap();

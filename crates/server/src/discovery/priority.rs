@@ -1,18 +1,18 @@
-//! In which order groups are listed, and the versions in each: it decides what `kubectl get` takes a
-//! bare name for. The numbers are those with which the reference registers its own API services.
+//! Priorities of groups and versions: their order decides which resource `kubectl get` finds for a bare name. The
+//! numbers are those of the reference's own APIServices.
 
 use std::cmp::{Ordering, Reverse};
 
-/// Where a group stands among groups, and a version within its group. Higher numbers come first.
+/// Priority of a group, and of a version in its group. Higher numbers come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
-    /// Among the groups; more comes first.
+    /// `groupPriorityMinimum`.
     pub group: i32,
-    /// Among the versions of a group; more comes first.
+    /// `versionPriority`.
     pub version: i32,
 }
 
-/// The priority of a group and version; that of custom kinds for one that is not built in.
+/// Priority of a group and version; that of custom resources if it is not built in.
 pub fn of(group: &str, version: &str) -> Priority {
     let known = TABLE.iter().find(|(name, ..)| *name == group);
     let versions = known.map_or(&[][..], |(_, _, versions)| *versions);
@@ -23,38 +23,38 @@ pub fn of(group: &str, version: &str) -> Priority {
     }
 }
 
-/// The priority of a group and version that is built in.
+/// Priority of a built-in group and version.
 pub fn built_in(group: &str, version: &str) -> Option<Priority> {
     let (_, priority, versions) = TABLE.iter().find(|(name, ..)| *name == group)?;
     let (_, version) = versions.iter().find(|(name, _)| *name == version)?;
     Some(Priority { group: *priority, version: *version })
 }
 
-/// The order of two groups.
+/// Orders two groups.
 pub fn compare_groups(a: &str, b: &str) -> Ordering {
     let key = |group| (Reverse(of(group, "").group), group);
     key(a).cmp(&key(b))
 }
 
-/// The order of two versions of a group, the preferred one first.
+/// Orders two versions of a group, preferred first.
 pub fn compare_versions(group: &str, a: &str, b: &str) -> Ordering {
     let priority = |version| of(group, version).version;
     priority(b).cmp(&priority(a)).then_with(|| compare_maturity(a, b))
 }
 
-/// The order of two versions of equal priority: the mature ones first, then the newer ones.
+/// Orders two versions of equal priority: by maturity, then newest first.
 pub fn compare_maturity(a: &str, b: &str) -> Ordering {
     maturity(b).cmp(&maturity(a)).then(a.cmp(b))
 }
 
-/// What custom kinds get.
+/// Priority of custom resources.
 pub const CUSTOM: Priority = Priority { group: 1000, version: 100 };
 
-/// Group, its priority, its versions with theirs.
+/// Group, its priority, its versions with their priorities.
 type Row = (&'static str, i32, &'static [(&'static str, i32)]);
 
 const TABLE: &[Row] = &[
-    // The group of the API services themselves is always the first.
+    // The group of APIServices is always first.
     ("apiregistration.k8s.io", 20000, &[("v1", 18)]),
     ("", 18000, &[("v1", 1)]),
     ("apps", 17800, &[("v1", 15)]),
@@ -84,7 +84,7 @@ const TABLE: &[Row] = &[
     ("storagemigration.k8s.io", 15800, &[("v1beta1", 9)]),
 ];
 
-/// Stable versions before beta before alpha before other names, newer ones before older ones.
+/// Sort key: stable before beta before alpha before other names, newer before older.
 fn maturity(version: &str) -> (u8, u64, u64, Reverse<&str>) {
     let other = (0, 0, 0, Reverse(version));
     let Some(rest) = version.strip_prefix('v') else { return other };

@@ -1,4 +1,4 @@
-//! Groups and versions as API services register them, for servers that answer for some of them.
+//! Groups and versions registered by APIServices.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use kevel_api::value::Value;
 
 use super::priority::Priority;
 
-/// Knows what is registered.
+/// Source of the registered groups and versions.
 pub trait Registered: Send + Sync + 'static {
-    /// What is registered now: the same while nothing changes.
+    /// Current registrations; the same `Arc` while nothing changes.
     fn current(&self) -> Arc<Registrations>;
 }
 
-/// What is registered at one moment.
+/// Registrations at one moment.
 #[derive(Debug, Default)]
 pub struct Registrations {
-    /// Groups in the order in which `/apis` lists them, each with its versions, preferred first.
+    /// Groups in the order of `/apis`, each with its versions, preferred first.
     pub groups: Vec<(String, Vec<String>)>,
-    /// Versions that other servers answer for.
+    /// Versions served by aggregated servers.
     pub remote: Vec<RemoteVersion>,
 }
 
-/// A version that another server answers for, as that server describes it.
+/// A version served by an aggregated server, with its own description.
 #[derive(Clone, Debug)]
 pub struct RemoteVersion {
     /// The API group.
     pub group: String,
-    /// Where it stands among the others.
+    /// Priority among other groups and versions.
     pub priority: Priority,
     /// An `APIVersionDiscovery`.
     pub document: Arc<Value>,

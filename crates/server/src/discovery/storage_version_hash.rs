@@ -1,4 +1,4 @@
-//! Which version a resource is stored in, as clients are told: they compare it, nothing else.
+//! `storageVersionHash` of resources, which clients only compare.
 
 use compact_str::CompactString;
 use ring::digest;
@@ -6,9 +6,9 @@ use ring::digest;
 use crate::resource::Resource;
 use crate::verb::Verb;
 
-/// The hash of a resource's storage version; none for what is answered and not stored.
+/// Hash of a resource's storage version; `None` if the resource is not stored.
 pub(super) fn of(resource: &Resource) -> Option<CompactString> {
-    // What is stored can be watched; what only looks stored (component statuses) cannot.
+    // Stored resources can be watched; computed ones (componentstatuses) cannot.
     let storage = resource.storage.as_ref().filter(|_| resource.allows(Verb::Watch))?;
     let kind = &storage.kind;
     let known = WRITTEN_AS.iter().find(|(group, name, _)| kind.group == group && kind.kind == name);
@@ -16,7 +16,7 @@ pub(super) fn of(resource: &Resource) -> Option<CompactString> {
     Some(hash(&kind.group, version, &kind.kind))
 }
 
-/// Kinds of which the reference writes another version than it prefers to serve.
+/// Kinds whose storage version in the reference is not the preferred one.
 const WRITTEN_AS: [(&str, &str, &str); 1] =
     [("apiextensions.k8s.io", "CustomResourceDefinition", "v1beta1")];
 

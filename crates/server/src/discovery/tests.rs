@@ -23,7 +23,7 @@ use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
-/// What a resource is made of that is not a field or a name.
+/// Store and caches for the tests' resources.
 struct Keep {
     engine: Arc<Embedded>,
     caches: Caches,
@@ -54,7 +54,7 @@ impl Keep {
     }
 }
 
-/// A kind whose deletion answers with the object.
+/// A kind whose deletion returns the object.
 struct ReturnsDeleted;
 
 impl Strategy for ReturnsDeleted {
@@ -63,7 +63,7 @@ impl Strategy for ReturnsDeleted {
     }
 }
 
-/// The resources of which that holds, by group.
+/// Resources whose deletion returns the object, by group.
 const RETURNS_DELETED: [(&str, &[&str]); 3] = [
     (
         "",
@@ -108,7 +108,7 @@ fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
     }
 }
 
-/// Resources that are not stored in the version in which they stand.
+/// Resources whose storage version is not the served one.
 const STORED_AS: [(&str, &str, &str, &str); 4] = [
     ("events.k8s.io", "events", "", "v1"),
     ("autoscaling", "horizontalpodautoscalers", "autoscaling", "v2"),
@@ -126,7 +126,7 @@ const STORED_AS: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
-/// Rows of built-in resources; `names` restricts them.
+/// Built-in resources that `wanted` accepts.
 pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
     let keep = Keep::new();
     let all: Vec<_> = builtin::resources().iter().filter(|r| wanted(r)).collect();
@@ -179,7 +179,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
     resources
 }
 
-/// A custom kind with everything that one may have.
+/// A custom resource with all features.
 pub(crate) fn widgets() -> Resource {
     let text = br#"{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
             "size":{"type":"integer","format":"int32","default":1},

@@ -1,4 +1,4 @@
-//! Types as OpenAPI schemas: what stands under `components/schemas`.
+//! OpenAPI schemas of types, below `components/schemas`.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use super::{descriptions, facts};
 use crate::resource::Resource;
 use crate::type_ref::TypeRef;
 
-/// Where references to schemas point.
+/// Prefix of references to schemas.
 pub(super) const PREFIX: &str = "#/components/schemas/";
 
-/// A schema that has a name of its own.
+/// A schema with a name of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Component<'r> {
     BuiltIn(Schema<'static>),
     Scalar(Scalar),
-    /// The kind of a definition.
+    /// Kind of a custom resource.
     Defined(&'r Resource),
-    /// A list of the kind of a definition.
+    /// List of a custom resource.
     DefinedList(&'r Resource),
-    /// A patch, in any of its forms.
+    /// A patch of any type.
     Patch,
-    /// What `/version` answers.
+    /// Response of `/version`.
     Version,
 }
 
 impl<'r> Component<'r> {
-    /// The kind of a row.
+    /// Kind of a resource.
     pub fn of(resource: &'r Resource) -> Self {
         match &resource.ty {
             TypeRef::BuiltIn(schema) => Component::BuiltIn(*schema),
@@ -40,7 +40,7 @@ impl<'r> Component<'r> {
         }
     }
 
-    /// The list of a row's kind.
+    /// List kind of a resource.
     pub fn list_of(resource: &'r Resource) -> Option<Self> {
         let Resource { kind, list_kind, .. } = resource;
         match &resource.ty {
@@ -71,7 +71,7 @@ fn defined_name(row: &Resource, kind: &str) -> String {
     format!("{}.{}.{kind}", parts.join("."), row.kind.version)
 }
 
-/// The packages that types are in, by the first part of the names of definitions.
+/// Packages of types, by the first part of their definition's name.
 const PACKAGES: [(&str, &str); 4] = [
     ("meta", "io.k8s.apimachinery.pkg.apis.meta"),
     ("apiextensions", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"),
@@ -79,7 +79,7 @@ const PACKAGES: [(&str, &str); 4] = [
     ("internal", "io.k8s.api.apiserverinternal"),
 ];
 
-/// The full name of a type of `api/`.
+/// Full name of a type of `api/`.
 fn full_name(name: &str) -> String {
     let (home, rest) = name.split_once('.').unwrap_or(("", name));
     match PACKAGES.iter().find(|(short, _)| *short == home) {
@@ -101,13 +101,13 @@ fn scalar_name(scalar: Scalar) -> Option<&'static str> {
     })
 }
 
-/// Turns components into schemas and notes which others they refer to.
+/// Converts components into schemas and collects the components that they refer to.
 pub(super) struct Components<'r> {
     texts: &'r Texts,
-    /// The group and version that the document is about; none for a document about all.
+    /// Group and version of the document; `None` for the OpenAPI 2 document of all groups.
     home: Option<(&'r str, &'r str)>,
     found: BTreeMap<String, Component<'r>>,
-    /// Those that have not been written yet.
+    /// Components not written yet.
     waiting: Vec<Component<'r>>,
 }
 
@@ -116,17 +116,17 @@ impl<'r> Components<'r> {
         Components { texts, home, found: BTreeMap::new(), waiting: Vec::new() }
     }
 
-    /// Whether the document is of OpenAPI 2, which is about all groups.
+    /// Whether the document is OpenAPI 2, which covers all groups.
     pub fn is_v2(&self) -> bool {
         self.home.is_none()
     }
 
-    /// Describes a schema as a field of a built-in type is described.
+    /// Sets the description of a built-in type's field.
     pub fn describe_as(&self, schema: &mut Map, ty: &str, field: &str) {
         describe(schema, self.texts.of_field(ty, field));
     }
 
-    /// Describes a type, in our own words where nobody does.
+    /// Sets the description of a type, ours if it has none.
     fn describe_type(&self, schema: &mut Map, name: &str) {
         match self.texts.of_type(name) {
             Some(text) => describe(schema, Some(text)),
@@ -134,7 +134,7 @@ impl<'r> Components<'r> {
         }
     }
 
-    /// A reference to a component, which is thereby part of the document.
+    /// A reference to a component, which is thereby added to the document.
     pub fn reference(&mut self, component: Component<'r>) -> Value {
         let name = component.name();
         let reference = format!("{PREFIX}{name}");
@@ -145,9 +145,9 @@ impl<'r> Components<'r> {
         object([("$ref", reference.as_str().into())])
     }
 
-    /// Writes every component that was referred to, in order of their names.
+    /// Writes all components that were referred to, sorted by name.
     pub fn write(mut self, mut write: impl FnMut(&str, Value)) {
-        // Which ones there are is known only when all have been looked at.
+        // The set is complete only after all have been visited.
         while let Some(component) = self.waiting.pop() {
             self.schema(component);
         }
@@ -188,12 +188,12 @@ impl<'r> Components<'r> {
 
     fn built_in(&mut self, schema: Schema<'static>) -> Value {
         let name = builtin::type_name(schema.id());
-        // As it was defined, whatever a field makes of it.
+        // The type as defined, without the changes of a field.
         let schema = builtin::defined(name);
         let name = full_name(name);
         let mut out = Map::new();
         self.describe_type(&mut out, &name);
-        // A union has a JSON form that no schema of this kind can tell.
+        // A union's JSON form cannot be expressed by such a schema.
         let Some(fields) = schema.as_struct() else { return Value::Map(out) };
         out.insert("type", "object".into());
         let is_list = fields.field("items").is_some()
@@ -224,7 +224,7 @@ impl<'r> Components<'r> {
         Value::Map(out)
     }
 
-    /// The schema of a field, without its description.
+    /// Schema of a field, without its description.
     fn property(&mut self, of: &str, field: Field<'static>, of_list: bool) -> Map {
         let schema = field.schema();
         let name = (of, field.name());
@@ -276,7 +276,7 @@ impl<'r> Components<'r> {
         out
     }
 
-    /// The schema of a type where it is used.
+    /// Schema of a type where it is used.
     fn typed(&mut self, schema: Schema<'static>, default: Option<Value>) -> Map {
         let mut out = match schema.ty() {
             Type::Struct(_) | Type::Union { .. } => {
@@ -316,8 +316,8 @@ impl<'r> Components<'r> {
         out
     }
 
-    /// Under which groups and versions a kind is spoken. Options are so under all of them: a document of a built-in
-    /// group names the core one and its own.
+    /// `x-kubernetes-group-version-kind` of a type. Options kinds exist in all groups and versions: a document of a
+    /// built-in group names the core one and its own.
     fn kinds(&self, schema: Schema<'static>) -> Value {
         if let Some(kind) = facts::cross_registered(builtin::type_name(schema.id()))
             && let Some(versions) = self.all_versions()
@@ -334,8 +334,8 @@ impl<'r> Components<'r> {
         list(named.map(|kind| group_version_kind(kind.group, kind.version, kind.name)))
     }
 
-    /// The versions that a document names all of: that about all groups, and those of custom kinds, which the reference
-    /// makes by what clients know.
+    /// All groups and versions, for documents that list them: the one of all groups, and those of custom resources,
+    /// which the reference builds from the client's scheme.
     fn all_versions(&self) -> Option<impl Iterator<Item = (&'static str, &'static str)>> {
         let custom = match self.home {
             None => false,
@@ -348,7 +348,7 @@ impl<'r> Components<'r> {
     }
 }
 
-/// A reference among other keywords, which a bare reference does not allow.
+/// A reference in `allOf`, since a bare reference allows no other keywords.
 pub(super) fn referring(reference: Value, default: Option<Value>) -> Map {
     let mut out = Map::from_iter([("allOf", list([reference]))]);
     if let Some(default) = default {
@@ -369,8 +369,7 @@ pub(super) fn list_type(out: &mut Map, schema: Schema<'_>, list: List) {
     }
 }
 
-/// What a type is when nothing is written: the default of elements, and of fields that are always
-/// there.
+/// Zero value of a type: the default of elements, and of fields that are always present.
 fn zero(schema: Schema<'_>) -> Option<Value> {
     match schema.ty() {
         Type::Struct(_) => Some(Value::Map(Map::new())),
@@ -426,10 +425,10 @@ pub(super) fn constant(table: &Table, value: Constant) -> Value {
     }
 }
 
-/// Whether this is the type as it is defined, and not as one field uses it.
+/// Whether this is the type as defined, not a field's variant of it.
 fn base(schema: Schema<'static>) -> bool {
     let name = builtin::type_name(schema.id());
-    // Types are numbered in the order of their definitions, before what fields make of them.
+    // Types are numbered in the order of definitions, before the variants of fields.
     !(0..schema.id()).rev().any(|id| builtin::type_name(id) == name)
 }
 

@@ -1,4 +1,4 @@
-//! Kinds of definitions as OpenAPI schemas: what the definitions say, whole and in place.
+//! OpenAPI schemas of custom resources, from their CustomResourceDefinitions.
 
 use kevel_api::builtin;
 use kevel_api::value::{Map, Value};
@@ -8,7 +8,7 @@ use super::component::{Component, Components, put, referring};
 use super::tree::{list, object, strings};
 use crate::resource::Resource;
 
-/// A kind whose fields have the descriptions that all kinds' have.
+/// A kind whose field descriptions hold for all kinds.
 const TYPICAL: &str = "io.k8s.api.core.v1.Pod";
 const TYPICAL_LIST: &str = "io.k8s.api.core.v1.PodList";
 
@@ -19,8 +19,7 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// What a schema may say that is published: its scalars, its documents, its alternatives. The rest is
-/// looked into, or told to nobody.
+/// Keywords that are published as they are. Others are descended into, or left out.
 const SCALARS: [&str; 25] = [
     "type",
     "format",
@@ -52,13 +51,13 @@ const DOCUMENTS: [&str; 2] = ["default", "example"];
 const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 impl<'r> Components<'r> {
-    /// The kind of a definition.
+    /// Schema of a custom resource.
     pub(super) fn defined(&mut self, row: &'r Resource) -> Value {
         let said = row.conventions.published.definition().map(AsRef::as_ref).unwrap_or_default();
         let said = json::decode_any(said, json::Unknown::Ignore).map(|read| read.value);
         let empty = Map::new();
         let said = said.as_ref().ok().and_then(Value::as_map).unwrap_or(&empty);
-        // A client of OpenAPI 2 would refuse what is not named.
+        // A client of OpenAPI 2 would reject fields that are not in the schema.
         let open = said.is_empty()
             || self.is_v2() && (flag(said, PRESERVE_UNKNOWN) || row.strategy.preserves_unknown())
             || !row.strategy.is_structural();
@@ -75,7 +74,7 @@ impl<'r> Components<'r> {
         Value::Map(out)
     }
 
-    /// A list of the kind of a definition.
+    /// Schema of a custom resource's list.
     pub(super) fn defined_list(&mut self, row: &'r Resource) -> Value {
         let list_kind = &row.list_kind;
         let items = object([
@@ -109,12 +108,12 @@ impl<'r> Components<'r> {
         Value::Map(out)
     }
 
-    /// What is told of a schema.
+    /// The published part of a schema.
     fn published(&mut self, said: &Map) -> Map {
         let v2 = self.is_v2();
         let nullable = flag(said, "nullable");
         let preserves = flag(said, PRESERVE_UNKNOWN);
-        // Clients of OpenAPI 2 do not cope with either where more is said.
+        // Clients of OpenAPI 2 support neither together with other keywords.
         let bare = v2 && (nullable || preserves);
         let mut out = Map::new();
         for (key, value) in said.iter() {
@@ -162,7 +161,7 @@ impl<'r> Components<'r> {
         said.as_map().map_or(Value::Null, |said| Value::Map(self.published(said)))
     }
 
-    /// The fields that must be there, of those that may not be `null`.
+    /// Required fields, without nullable ones.
     fn required(&self, said: &Map) -> Option<Value> {
         let property = |name: &str| said.get("properties")?.as_map()?.get(name)?.as_map();
         let names = said.get("required").and_then(Value::as_list).unwrap_or_default();
@@ -173,7 +172,7 @@ impl<'r> Components<'r> {
         Some(list(named.cloned())).filter(|names| !names.is_empty())
     }
 
-    /// Adds what every object has: its kind and its metadata.
+    /// Adds the fields that every object has: apiVersion, kind and metadata.
     fn add_object_fields(&mut self, schema: &mut Map, root: bool) {
         let mut added: Vec<(&str, Value)> = Vec::new();
         for field in ["apiVersion", "kind"] {
@@ -210,7 +209,7 @@ impl<'r> Components<'r> {
     }
 }
 
-/// A document that is kept as text, as what it says.
+/// Parses a document that is kept as raw text.
 fn document(value: &Value) -> Value {
     match value {
         Value::Raw(text) => {

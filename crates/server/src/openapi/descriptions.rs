@@ -1,4 +1,4 @@
-//! What OpenAPI says, in words, of operations, parameters, lists and the few types that nobody describes.
+//! Descriptions of operations, parameters, lists and the few types without a description of their own.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use kevel_api::value::{Map, Value};
 
 use super::operation::{Operation, Parameter};
 
-/// What an operation does.
+/// Description of an operation.
 pub(super) fn operation(operation: &Operation<'_>) -> String {
     if !operation.description.is_empty() {
         return operation.description.to_owned();
@@ -37,7 +37,7 @@ const ACTIONS: [(&str, &str); 11] = [
     ("watchlist", "Watches KIND objects. The old form: a list with `watch` does the same."),
 ];
 
-/// What a parameter is for.
+/// Description of a parameter.
 pub(super) fn parameter(parameter: &Parameter) -> Option<&'static str> {
     let found = PARAMETERS.iter().find(|(name, _)| *name == parameter.name);
     found.map(|(_, about)| *about)
@@ -112,7 +112,7 @@ const PARAMETERS: [(&str, &str); 42] = [
     ("watch", "Whether changes are sent as they happen, instead of a list."),
 ];
 
-/// What a type is that has no description of its own, by the last part of its name.
+/// Description of a type without one of its own, by the last part of its name.
 pub(super) fn of_type(name: &str) -> Option<String> {
     let name = name.rsplit('.').next().unwrap_or(name);
     let known = TYPES.iter().find(|(known, _)| *known == name);
@@ -131,7 +131,7 @@ const TYPES: [(&str, &str); 3] = [
     ("WatchEvent", "WatchEvent is what happened to one object."),
 ];
 
-/// What a field of a list or of an event is.
+/// Description of a field of a list or watch event.
 pub(super) fn of_field(field: &str) -> Option<&'static str> {
     FIELDS.iter().find(|(name, _)| *name == field).map(|(_, about)| *about)
 }
@@ -145,7 +145,7 @@ const FIELDS: [(&str, &str); 6] = [
     ("type", "`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."),
 ];
 
-/// A description with the values that a field may have, which clients show to people.
+/// A description with the possible values of a field.
 pub(super) fn with_values<'t>(text: &'t str, property: &Map) -> Cow<'t, str> {
     let values = property.get("enum").and_then(Value::as_list).unwrap_or_default();
     if values.is_empty() {

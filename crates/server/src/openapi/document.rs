@@ -1,4 +1,4 @@
-//! Which documents there are, and how each is made.
+//! The set of OpenAPI documents, and how each is made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::v3::{self, Info};
 use crate::discovery::documents::Snapshot;
 use crate::resource::Resource;
 
-/// A document, in one form.
+/// A document in one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Document {
     V2Json,
     V2Protobuf,
-    /// By its path below `/openapi/v3/`.
+    /// Path below `/openapi/v3/`.
     V3(String),
 }
 
-/// Makes a document. `parts` are what other servers add to that of OpenAPI 2.
+/// Makes a document. `parts` are added by aggregated servers to the OpenAPI 2 document.
 pub(super) fn make(
     snapshot: &Snapshot,
     about: &About,
@@ -67,7 +67,7 @@ fn v2_document(
     if parts.is_empty() {
         return v2_paths(snapshot, about, |paths| v2::document(paths, texts, sink));
     }
-    // What names are taken is known only at the end, and must be known from the start.
+    // The set of used names is complete only at the end and needed from the start, so there are two passes.
     let mut known = Known::new(&parts);
     v2_paths(snapshot, about, |paths| v2::document(paths, texts, &mut known));
     let mut merged = Merged::new(sink, parts, known);
@@ -75,13 +75,13 @@ fn v2_document(
     merged.finish();
 }
 
-/// The rows of a group and version.
+/// Resources of a document's group and version.
 pub(super) fn rows(snapshot: &Snapshot, name: &str) -> Vec<Arc<Resource>> {
     let Some((group, version)) = home(name) else { return Vec::new() };
     snapshot.resources(group, version).into_values().cloned().collect()
 }
 
-/// The group and version that a document is about.
+/// Group and version of a document.
 fn home(name: &str) -> Option<(&str, &str)> {
     let mut parts = name.split('/');
     match parts.next()? {
@@ -91,7 +91,7 @@ fn home(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The paths of a document.
+/// Paths of a document.
 fn paths<'r>(
     name: &str,
     about: &About,
@@ -130,12 +130,12 @@ fn paths<'r>(
     paths
 }
 
-/// Whether these rows are of definitions, of which nothing but their own paths is told.
+/// Whether all resources are custom ones, whose documents have no paths but their own.
 fn are_defined(rows: &[Arc<Resource>]) -> bool {
     !rows.is_empty() && rows.iter().all(|row| row.conventions.published.by_definition())
 }
 
-/// All paths of all documents.
+/// Paths of all documents.
 fn v2_paths(
     snapshot: &Snapshot,
     about: &About,
@@ -150,7 +150,7 @@ fn v2_paths(
     with(&all);
 }
 
-/// The names of all documents.
+/// Names of all documents.
 pub(super) fn names(snapshot: &Snapshot, about: &About) -> Vec<String> {
     let mut names = vec!["apis".to_owned(), "version".to_owned()];
     names.extend(about.plain.iter().map(|plain| plain.name().to_owned()));

@@ -1,24 +1,23 @@
-//! What the published schemas say beyond what decoding, defaulting and merging need to know.
+//! Facts of the published schemas beyond those that decoding, defaulting and merging need.
 
 use kevel_api::value::Value;
 
 use super::tree::{list, object, strings};
 
-/// A field: its type's full name and its own.
+/// A field: full name of its type, and its own name.
 type Name<'n> = (&'n str, &'n str);
 
-/// Whether a field's default is part of its declaration. Most defaults depend on what else an object
-/// says, and are filled in without being declared.
+/// Whether a field's default is declared. Most defaults depend on other fields and are set without a declaration.
 pub(super) fn declares_default(field: Name<'_>) -> bool {
     has(DECLARED_DEFAULTS, field)
 }
 
-/// Maps that say that they are owned key by key, which all others are without saying so.
+/// Maps declared as `granular`, which all other maps are by default.
 pub(super) fn granular(field: Name<'_>) -> bool {
     has(GRANULAR, field)
 }
 
-/// Bytes that are declared an atomic list: what they are in Go.
+/// Bytes declared as an atomic list: `[]byte` in Go.
 pub(super) fn atomic_bytes(field: Name<'_>) -> bool {
     has(ATOMIC_BYTES, field)
 }
@@ -75,8 +74,7 @@ const GRANULAR: &[Name<'_>] = &[
 
 const ATOMIC_BYTES: &[Name<'_>] = &[("apiregistration.v1.APIServiceSpec", "caBundle")];
 
-/// Types of which one member is set: the field that says which, and the members with the names that
-/// it has for them.
+/// Union types: the discriminator, and the members with its values for them.
 type Union = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const UNIONS: &[Union] = &[
@@ -98,7 +96,7 @@ const UNIONS: &[Union] = &[
     ("scheduling.v1alpha2.PodGroupTemplateReference", "", &[("workload", "Workload")]),
 ];
 
-/// What a union says of itself.
+/// `x-kubernetes-unions` of a type.
 pub(super) fn union(name: &str) -> Option<Value> {
     let (_, discriminator, members) = UNIONS.iter().find(|(known, ..)| *known == name)?;
     let members = members.iter().map(|(field, name)| (*field, Value::from(*name)));
@@ -109,14 +107,14 @@ pub(super) fn union(name: &str) -> Option<Value> {
     Some(list([union]))
 }
 
-/// The name of a kind that every group and version has (`crossRegisteredKinds`), by its type.
+/// Name of a kind registered in every group and version (upstream: `crossRegisteredKinds`), by its type.
 pub(super) fn cross_registered(ty: &str) -> Option<&'static str> {
     [("meta.v1.DeleteOptions", "DeleteOptions"), ("meta.v1.WatchEvent", "WatchEvent")]
         .into_iter()
         .find_map(|(known, kind)| (known == ty).then_some(kind))
 }
 
-/// Groups with the versions that the reference has types of, served or not, in its order.
+/// Groups and versions of the reference's types, served or not, in its order.
 const VERSIONS: [(&str, &[&str]); 26] = [
     ("", &["v1"]),
     ("admission.k8s.io", &["v1", "v1beta1"]),
@@ -146,27 +144,27 @@ const VERSIONS: [(&str, &[&str]); 26] = [
     ("storagemigration.k8s.io", &["v1beta1"]),
 ];
 
-/// Groups that only servers have types of.
+/// Groups whose types are only in the reference's servers.
 const OF_SERVERS: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
-/// All groups and versions.
+/// All groups and versions of the reference's types.
 pub(super) fn versions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let all = VERSIONS.iter();
     all.flat_map(|(group, versions)| versions.iter().map(|version| (*group, *version)))
 }
 
-/// Whether the reference's client has types of a group.
+/// Whether the reference's client scheme has types of a group.
 pub(super) fn clients_know(group: &str) -> bool {
     !OF_SERVERS.contains(&group)
 }
 
-/// Whether kinds of a group are ones that clients are told of.
+/// Whether kinds of a group are published.
 pub(super) fn speaks(group: &str) -> bool {
     !["apidiscovery.k8s.io", "audit.k8s.io", "meta.k8s.io"].contains(&group)
 }
 
-/// What `/version` answers.
+/// Schema of the `/version` response.
 pub(super) fn version_info() -> Value {
     let text = |name: &str, always: bool| {
         let mut schema = object([("type", "string".into())]);

@@ -1,4 +1,4 @@
-//! What documents are derived from, as hashes: they change when and only when that does.
+//! Hashes of the sources of documents: they change when and only when the sources do.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -11,10 +11,10 @@ use super::document::{names, rows};
 use crate::discovery::documents::Snapshot;
 use crate::resource::Resource;
 
-/// Changes with the way in which documents are written.
+/// To be changed with the way in which documents are written.
 const FORMAT: u32 = 1;
 
-/// The hash of each document, and of all.
+/// Hash of each document, and of all.
 #[derive(Debug)]
 pub(super) struct Hashes {
     documents: Vec<Entry>,
@@ -25,12 +25,12 @@ pub(super) struct Hashes {
 struct Entry {
     name: String,
     hash: String,
-    /// What it is the hash of.
+    /// Resources that the hash was computed from.
     rows: Vec<Arc<Resource>>,
 }
 
 impl Hashes {
-    /// The hashes of a state of the rows. What has not changed since `before` is not looked at again.
+    /// Hashes of a state of the resources. Unchanged documents keep their hash from `before`.
     pub fn new(snapshot: &Snapshot, about: &About, before: Option<&Hashes>) -> Self {
         let mut documents = Vec::new();
         for name in names(snapshot, about) {
@@ -61,7 +61,7 @@ impl Hashes {
         self.documents.iter().map(|entry| (entry.name.as_str(), entry.hash.as_str()))
     }
 
-    /// The hash of all documents, together with those that something else stands for.
+    /// Hash of all documents, combined with another tag.
     pub fn with(&self, more: &str) -> String {
         if more.is_empty() {
             return self.whole.clone();
@@ -100,7 +100,7 @@ fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
     digits(context)
 }
 
-/// What stands for everything that is built in: definitions, descriptions, the program.
+/// Hash of everything built in: definitions, descriptions, the program.
 fn built_in() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
     kevel_compute::filled::<String>(&HASH, || {
@@ -108,7 +108,7 @@ fn built_in() -> &'static str {
         let mut sink = Sink(Context::new(&SHA512));
         let _ = write!(sink, "{FORMAT} {} {:?}", env!("CARGO_PKG_VERSION"), table.types);
         let _ = write!(sink, "{:?} {:?} {:?}", table.defaults, table.merges, table.names);
-        // Printing them would take longer than anything else here: there are thousands.
+        // Formatting these would take longest: there are thousands.
         for field in table.fields.iter() {
             kevel_compute::charge(1);
             for number in [field.ty, field.rank.into(), field.flags.0.into(), field.default.into()]

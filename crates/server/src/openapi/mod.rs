@@ -1,8 +1,7 @@
-//! What the API looks like, for machines: `/openapi/v2` and `/openapi/v3`.
+//! OpenAPI documents: `/openapi/v2` and `/openapi/v3`.
 //!
-//! Documents are derived from the rows and the schemas when they are asked for, one at a time, and
-//! kept compressed while there is room; nothing is made at start. Their hashes are of what they are
-//! derived from, so that the list of them needs none of them.
+//! Documents are derived from resources and schemas on request, one at a time, and kept compressed while there is room;
+//! none is made at start. Their hashes are computed from their sources, so that the index needs no document.
 
 mod component;
 mod definition;
@@ -45,46 +44,46 @@ use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::resource::Resources;
 
-/// How many bytes of compressed documents are kept.
+/// Limit on the bytes of kept documents, compressed.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Answers requests for OpenAPI documents, and passes on the rest.
+/// Filter that serves OpenAPI documents, and passes other requests on.
 pub struct OpenApi {
     tables: Vec<Arc<Resources>>,
     about: Arc<About>,
-    /// Documents of other servers.
+    /// Documents of aggregated servers.
     remote: Option<Arc<dyn Remote>>,
-    /// The rows as they last were, with the hashes of their documents.
+    /// Latest resources, with the hashes of their documents.
     current: ArcSwapOption<Current>,
     kept: Mutex<VecDeque<(Document, String, Bytes)>>,
-    /// One document is made at a time: it takes a processor and some megabytes.
+    /// Held while a document is made, one at a time: it takes a processor and some megabytes.
     making: tokio::sync::Mutex<()>,
 }
 
-/// What documents say of a server beside its kinds.
+/// Facts of the server in documents, besides its kinds.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// The server's version.
+    /// Version of the server.
     pub version: String,
-    /// Paths that are told of though they are no part of an API group.
+    /// Plain paths that are documented though they belong to no API group.
     pub plain: Vec<PlainDocument>,
 }
 
-/// A path that answers GET with one document, which has no schema.
+/// A path that serves a document without a schema by GET.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainDocument {
-    /// Where it stands.
+    /// Path of the document.
     pub path: &'static str,
-    /// What the operation is called.
+    /// Name of the operation.
     pub operation: &'static str,
-    /// The document's media type.
+    /// Media type of the document.
     pub media: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub description: &'static str,
 }
 
 impl PlainDocument {
-    /// What the document of OpenAPI 3 about it is called.
+    /// Name of its OpenAPI 3 document.
     fn name(&self) -> &'static str {
         self.path.trim_matches('/')
     }
@@ -95,7 +94,7 @@ struct Current {
     snapshot: Snapshot,
     hashes: Hashes,
     remote: Arc<RemoteDocuments>,
-    /// Of all documents, those of other servers among them.
+    /// ETag of all documents, those of aggregated servers included.
     tag: String,
 }
 
@@ -106,7 +105,7 @@ impl std::fmt::Debug for OpenApi {
 }
 
 impl OpenApi {
-    /// Documents over the rows of the servers of a chain, in its order.
+    /// OpenAPI documents of the servers of a chain, in its order.
     pub fn new(tables: Vec<Arc<Resources>>) -> Self {
         OpenApi {
             tables,
@@ -118,17 +117,17 @@ impl OpenApi {
         }
     }
 
-    /// Says of what version the server is, and what it serves beside its kinds.
+    /// Sets the server's version and the plain paths.
     pub fn with_about(self, about: About) -> Self {
         OpenApi { about: Arc::new(about), ..self }
     }
 
-    /// Shows the documents of other servers, too.
+    /// Adds the documents of aggregated servers.
     pub fn with_remote(self, remote: Arc<dyn Remote>) -> Self {
         OpenApi { remote: Some(remote), ..self }
     }
 
-    /// Where a document of another server comes from.
+    /// The aggregated server's document that a request asks for, if it is one.
     fn elsewhere(&self, request: &Request) -> Option<(&Arc<dyn Remote>, String)> {
         let remote = self.remote.as_ref()?;
         let name = request.info.path.strip_prefix("/openapi/v3/")?;
@@ -178,7 +177,7 @@ impl OpenApi {
         }
     }
 
-    /// `/openapi/v3`: which documents there are, each with its hash.
+    /// `/openapi/v3`: index of the documents, each with its hash.
     fn root(&self, request: &Request) -> Response {
         let current = self.current();
         let own = current.hashes.all();
@@ -196,7 +195,7 @@ impl OpenApi {
             true => not_modified(),
             false => http::Response::new(Body::from(body)),
         };
-        // The reference leaves it to Go to guess what this is; clients do not look.
+        // The content type that Go detects for the reference's response; clients ignore it.
         set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
         set(&mut response, header::ETAG, &format!("\"{}\"", current.tag));
         response
@@ -231,13 +230,13 @@ impl OpenApi {
         response
     }
 
-    /// A document, compressed: one that is kept, or a new one.
+    /// A document, compressed: kept or made now.
     async fn packed(&self, current: Arc<Current>, document: Document, hash: &str) -> Option<Bytes> {
         if let Some(kept) = self.kept(&document, hash) {
             return Some(kept);
         }
         let _making = self.making.lock().await;
-        // Another request may have made it meanwhile.
+        // Another request may have made the document meanwhile.
         if let Some(kept) = self.kept(&document, hash) {
             return Some(kept);
         }
@@ -268,7 +267,7 @@ impl OpenApi {
         Some(bytes)
     }
 
-    /// The rows as they are now.
+    /// The current resources and hashes.
     fn current(&self) -> Arc<Current> {
         let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
         let known = self.current.load_full();
@@ -307,7 +306,7 @@ impl Filter for OpenApi {
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// A media type that clients may accept, the document that it stands for, and its Content-Type.
+/// An accepted media type, its document, and the Content-Type.
 type Offer = (&'static str, Document, &'static str);
 
 const V2_OFFERS: [Offer; 3] = [
@@ -321,7 +320,7 @@ const V2_OFFERS: [Offer; 3] = [
 ];
 const V3_OFFERS: [Offer; 1] = [(JSON, Document::V3(String::new()), JSON)];
 
-/// The first offer that a client accepts; no document where it accepts none of them.
+/// The offer that the client prefers; no document if it accepts none of them.
 fn accepted(header: &str, offers: &[Offer]) -> Option<(&'static str, Option<Document>)> {
     let header = if header.trim().is_empty() { "*/*" } else { header };
     let mut clauses: Vec<(f32, &str)> = header
@@ -349,17 +348,17 @@ fn relative_url(name: &str, hash: &str) -> String {
 
 fn pack(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default().into()
 }
 
-/// Bytes that are unpacked between two charges.
+/// Bytes decompressed between two charges.
 const UNPACKED: u64 = 64 << 10;
 
 fn unpack(packed: &[u8]) -> Vec<u8> {
     let (mut bytes, mut decoder) = (Vec::new(), GzDecoder::new(packed));
-    // A part at a time: documents have megabytes.
+    // In parts: documents have megabytes.
     while let Ok(1..) = decoder.by_ref().take(UNPACKED).read_to_end(&mut bytes) {
         kevel_compute::charge_bytes(UNPACKED as usize);
     }

@@ -1,4 +1,4 @@
-//! What can be done on which path, derived from rows.
+//! OpenAPI operations by path, derived from resources.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::resource::{Resource, Subresource};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
-/// What can be done on a path, by method.
+/// Operations of a path, by method.
 pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;
 
-/// What a request with one method on one path is.
+/// An operation: one method of one path.
 #[derive(Clone, Debug)]
 pub(super) struct Operation<'r> {
     pub id: String,
     pub tag: String,
-    /// In words, where the action does not say it.
+    /// Description, if it does not follow from the action.
     pub description: &'static str,
-    /// `list`, `post`; empty for documents about the API.
+    /// `list`, `post`; empty for discovery documents.
     pub action: &'static str,
     pub kind: Option<&'r GroupVersionKind>,
     pub parameters: Vec<Parameter>,
@@ -34,7 +34,7 @@ pub(super) struct Operation<'r> {
     pub answers: Vec<(u16, Content<'r>)>,
 }
 
-/// What a body holds.
+/// Content of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content<'r> {
     Of(Component<'r>),
@@ -54,7 +54,7 @@ const CBOR: &str = "application/cbor";
 const CBOR_STREAM: &str = "application/cbor-seq";
 const APPLY_CBOR: &str = "application/apply-patch+cbor";
 const MEDIA: [&str; 4] = ["application/json", "application/yaml", PROTOBUF, CBOR];
-/// Media types of documents about the API.
+/// Media types of discovery documents.
 const DOCUMENTS: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
 const STREAMS: [&str; 3] = [
     "application/json;stream=watch",
@@ -71,7 +71,7 @@ const PATCHES: [&str; 5] = [
 const STRATEGIC_MERGE: &str = "application/strategic-merge-patch+json";
 const ANYTHING: &str = "*/*";
 
-/// A document about the API: `/apis/apps/` with `getAPIGroup`.
+/// A discovery document: `/apis/apps/` with `getAPIGroup`.
 pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Operation<'r> {
     let (id, tag) = id_and_tag("get", name, path);
     Operation {
@@ -89,7 +89,7 @@ pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Ope
     }
 }
 
-/// A document that is no part of an API group.
+/// A document outside the API groups.
 pub(super) fn plain<'r>(about: &PlainDocument) -> Operation<'r> {
     let (id, tag) = id_and_tag("get", about.operation, about.path);
     Operation {
@@ -107,7 +107,7 @@ pub(super) fn plain<'r>(about: &PlainDocument) -> Operation<'r> {
     }
 }
 
-/// Adds the paths of a resource and of what stands below it.
+/// Adds the paths of a resource and its subresources.
 pub(super) fn add<'r>(resource: &'r Resource, paths: &mut BTreeMap<String, PathItem<'r>>) {
     let root = match resource.kind.group.as_str() {
         "" => format!("/api/{}", resource.kind.version),
@@ -122,16 +122,16 @@ struct Routes<'r, 'p> {
     paths: &'p mut BTreeMap<String, PathItem<'r>>,
 }
 
-/// A verb as an operation: its name, method and parameters.
+/// Operation of a verb: its name, method and parameters.
 struct VerbOperation {
     verb: Verb,
-    /// What the operation's name begins with.
+    /// Prefix of the operation's name.
     prefix: &'static str,
     action: &'static str,
     method: &'static str,
-    /// The kinds whose fields are its parameters, and its codes: of kinds with routes.
+    /// Kinds whose fields are its parameters, and its response codes, for built-in resources.
     routes: (&'static [&'static str], &'static [u16]),
-    /// The same of kinds of definitions.
+    /// Kinds and response codes for custom resources.
     definition: (&'static [&'static str], &'static [u16]),
 }
 
@@ -194,7 +194,7 @@ const VERBS: [VerbOperation; 7] = [
     },
 ];
 
-/// Parameters of lists that make no sense for their deletion.
+/// Parameters of lists that do not apply to deletecollection.
 const WATCHING: [&str; 2] = ["watch", "allowWatchBookmarks"];
 
 impl<'r> Routes<'r, '_> {
@@ -218,7 +218,7 @@ impl<'r> Routes<'r, '_> {
                 self.verb(verb, &everywhere, None, "", "ForAllNamespaces");
             }
         }
-        // The old paths of watches are served, but not told, of definitions.
+        // The deprecated watch paths of custom resources are served, but not published.
         if resource.allows(Verb::Watch) && resource.allows(Verb::List) && !self.defined() {
             self.watch(&collection, self.scope(), "watchlist", "List");
             self.watch(&item, self.scope(), "watch", "");
@@ -242,12 +242,12 @@ impl<'r> Routes<'r, '_> {
         if self.resource.namespaced { "Namespaced" } else { "" }
     }
 
-    /// Whether what is told follows from a definition, as the reference's CRDs have it, not from routes.
+    /// Whether the resource is custom and published from its definition, not from routes.
     fn defined(&self) -> bool {
         self.resource.conventions.published.by_definition()
     }
 
-    /// Of these media types those that are told: a definition does not tell of CBOR.
+    /// Published ones of these media types; custom resources do not publish CBOR.
     fn told(&self, types: &[&'static str]) -> Vec<&'static str> {
         let conventions = &self.resource.conventions;
         let cbor = conventions.cbor.0 && !self.defined();
@@ -352,7 +352,7 @@ impl<'r> Routes<'r, '_> {
         });
     }
 
-    /// The old paths of watches.
+    /// Adds the deprecated watch paths.
     fn watch(&mut self, path: &str, scope: &str, action: &'static str, suffix: &str) {
         let rest = path.strip_prefix(&self.root).unwrap_or(path);
         let path = format!("{}/watch{rest}", self.root);
@@ -375,7 +375,7 @@ impl<'r> Routes<'r, '_> {
         });
     }
 
-    /// A subresource that is a connection: any method it takes, its options as parameters.
+    /// Adds a connect subresource: all its methods, with its options as parameters.
     fn connect(&mut self, path: &str, name: &str, sub: &'r Subresource) {
         let proxy = sub.verbs.contains(&Verb::Update);
         let methods: &[&str] = if proxy { &CONNECT_METHODS } else { &CONNECT_METHODS[..2] };
@@ -422,7 +422,7 @@ impl<'r> Routes<'r, '_> {
             produces: Vec::new(),
             answers: Vec::new(),
         });
-        // Of two of a name, the one in the path comes first.
+        // Of two with one name, the path parameter comes first.
         let place = |of: &Parameter| (of.name.clone(), !of.in_path, of.ty);
         operation.parameters.sort_by_cached_key(place);
         operation.parameters.dedup();
@@ -435,7 +435,7 @@ impl<'r> Routes<'r, '_> {
 const METHODS: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
 const CONNECT_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
 
-/// Subresources that answer with text, and the options that they take as parameters.
+/// Options of a subresource that returns text.
 fn text_options(parent: &GroupVersionKind, sub: &str) -> Option<Schema<'static>> {
     let options = TEXTS.iter().find(|(kind, name, _)| parent.kind == kind && *name == sub)?;
     builtin::schema(&parent.group, &parent.version, options.2)
@@ -458,7 +458,7 @@ fn path_parameters(path: &str) -> Vec<Parameter> {
     names.map(|name| Parameter { name: name.to_owned(), in_path: true, ty: "string" }).collect()
 }
 
-/// The fields of options as parameters: those that are scalars, or lists of them.
+/// Fields of options as parameters: scalars and lists of scalars.
 fn option_parameters(options: Schema<'_>) -> Vec<Parameter> {
     let fields = options.as_struct().into_iter().flat_map(|options| options.fields());
     let fields = fields.filter(|field| !field.flags().has(FieldFlags::TYPE_META));
@@ -476,7 +476,7 @@ fn option_parameters(options: Schema<'_>) -> Vec<Parameter> {
         .collect()
 }
 
-/// The parameters that all operations of a path have.
+/// Parameters common to all operations of a path.
 pub(super) fn shared(item: &PathItem<'_>) -> Vec<Parameter> {
     let mut operations = item.values();
     let mut shared = operations.next().map(|first| first.parameters.clone()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What operations are called: the reference's names, which generated clients have as methods.
+//! Operation IDs: the reference's names, which are methods of generated clients.
 
-/// `deployments` below `/apis/apps/v1` that is read is `readAppsV1...`, of `apps_v1`.
+/// ID and tag of an operation: reading below `/apis/apps/v1` gives `readAppsV1...` and `apps_v1`.
 pub(super) fn id_and_tag(prefix: &str, name: &str, path: &str) -> (String, String) {
-    // The deletion of a collection is a deletion.
+    // `deletecollection` is named as a `delete`.
     let (prefix, name) = match prefix.strip_prefix("delete") {
         Some(rest) => ("delete", format!("{rest}{name}")),
         None => (prefix, name.to_owned()),
@@ -27,7 +27,7 @@ pub(super) fn id_and_tag(prefix: &str, name: &str, path: &str) -> (String, Strin
     (id, tag)
 }
 
-/// Letters and digits, with a capital after everything else.
+/// Letters and digits, with a capital after any other character.
 fn camel(text: &str, capital: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut capital = capital;
@@ -46,7 +46,7 @@ fn camel(text: &str, capital: bool) -> String {
     out
 }
 
-/// With a capital, and small letters after it.
+/// First letter upper case, the rest lower case.
 pub(super) fn titled(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();

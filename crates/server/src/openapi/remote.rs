@@ -1,4 +1,4 @@
-//! Documents of other servers, beside this one's.
+//! OpenAPI documents of aggregated servers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,33 +13,32 @@ use crate::future::Pending;
 use crate::handler::Response;
 use crate::request::Request;
 
-/// Knows the documents of other servers.
+/// Source of the aggregated servers' documents.
 pub trait Remote: Send + Sync + 'static {
-    /// What there is now: the same while nothing changes.
+    /// Current documents; the same `Arc` while nothing changes.
     fn current(&self) -> Arc<RemoteDocuments>;
 
-    /// Requests the document of a name from the other server.
+    /// Requests a named document from its server.
     fn serve<'a>(&'a self, name: &str, request: Request) -> Pending<'a, Response>;
 }
 
-/// The documents of other servers at one moment.
+/// Documents of aggregated servers at one moment.
 #[derive(Debug, Default)]
 pub struct RemoteDocuments {
-    /// Names below `/openapi/v3/`, with where each is found.
+    /// Names below `/openapi/v3/`, with their URLs.
     pub v3: BTreeMap<String, String>,
-    /// Parts of `/openapi/v2`, those that count most first: paths, and the definitions that these
-    /// need, as JSON.
+    /// Parts of `/openapi/v2` by descending priority: paths and the definitions that they need, as JSON.
     pub v2: Vec<Bytes>,
-    /// Changes when and only when the rest does.
+    /// Changes when and only when the documents do.
     pub tag: String,
 }
 
-/// What a name that is taken gets behind it, in front of a number.
+/// Suffix of a renamed definition, before a number.
 const RENAMED: &str = "_v";
 const DEFINITIONS: &str = "#/definitions/";
 
-/// Adds the parts of others to a document of OpenAPI 2. What is there already stays as it is: a path
-/// is not added, a definition is under another name.
+/// Adds the aggregated servers' parts to the OpenAPI 2 document. Existing entries stay: a path that exists is not
+/// added, a definition that differs is renamed.
 pub(super) struct Merged<'s, S> {
     sink: &'s mut S,
     parts: Vec<Part>,
@@ -48,7 +47,7 @@ pub(super) struct Merged<'s, S> {
     has_paths: bool,
 }
 
-/// The definitions of a document that some part of another has, too.
+/// Definitions of a document that a remote part has, too.
 #[derive(Default)]
 pub(super) struct Known {
     wanted: BTreeSet<CompactString>,
@@ -56,14 +55,14 @@ pub(super) struct Known {
     names: BTreeSet<CompactString>,
 }
 
-/// A part of another server's document. The names of its parameters tell what they are.
+/// A part of an aggregated server's document. Parameters of one name are equal.
 pub(super) struct Part {
     paths: Map,
     definitions: Map,
     parameters: Map,
 }
 
-/// The parts that can be read.
+/// Decodes the parts; invalid ones are left out.
 pub(super) fn read(parts: &[Bytes]) -> Vec<Part> {
     let part = |text: &Bytes| {
         let mut part = json::decode_any(text, Unknown::Ignore).ok()?.value;
@@ -101,7 +100,7 @@ impl Sink for Known {
 }
 
 impl<'s, S: Sink> Merged<'s, S> {
-    /// Finds names for the definitions of all parts.
+    /// Chooses names for the definitions of all parts.
     pub fn new(sink: &'s mut S, parts: Vec<Part>, mut known: Known) -> Self {
         let mut renamed = Vec::new();
         for Part { paths, definitions, parameters } in parts {
@@ -131,7 +130,7 @@ impl<'s, S: Sink> Merged<'s, S> {
         Merged { sink, parts: renamed, paths, parameters, has_paths: false }
     }
 
-    /// Adds what has not been added yet.
+    /// Adds the remaining paths, definitions and parameters.
     pub fn finish(mut self) {
         self.add_paths();
         for Part { definitions, parameters, .. } in self.parts {
@@ -177,13 +176,13 @@ impl<S: Sink> Sink for Merged<'_, S> {
     }
 }
 
-/// The first name like this that is free.
+/// The first free name of this form.
 fn free_name(name: &str, taken: &BTreeSet<CompactString>) -> CompactString {
     let names = (2..).map(|number: u32| CompactString::from(format!("{name}{RENAMED}{number}")));
     names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
-/// A tree whose references follow the names.
+/// A tree with its references renamed.
 fn with_names(value: Value, names: &HashMap<CompactString, CompactString>) -> Value {
     if names.is_empty() {
         return value;

@@ -1,4 +1,4 @@
-//! Small pieces of documents.
+//! Helpers to build documents.
 
 use kevel_api::value::{Map, Value};
 
@@ -14,12 +14,12 @@ pub(super) fn strings<S: AsRef<str>>(strings: impl IntoIterator<Item = S>) -> Va
     list(strings.into_iter().map(|s| Value::from(s.as_ref())))
 }
 
-/// A kind as `x-kubernetes-group-version-kind` names it.
+/// Entry of `x-kubernetes-group-version-kind`.
 pub(super) fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
     object([("group", group.into()), ("version", version.into()), ("kind", kind.into())])
 }
 
-/// A schema that is nothing but a reference needs no list of one.
+/// Replaces an `allOf` of a single reference by the reference.
 pub(super) fn bare(schema: Map) -> Map {
     match schema.get("allOf").and_then(Value::as_list) {
         Some([Value::Map(only)]) if schema.len() == 1 => only.clone(),

@@ -1,4 +1,4 @@
-//! The whole API as one document in the form of OpenAPI 2 (Swagger).
+//! OpenAPI 2 (Swagger): the whole API in one document.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::operation::{Operation, Parameter, PathItem, shared};
 use super::tree::{list, object, strings};
 use super::v3::{self, common, reason};
 
-/// What takes the pieces of a document as they are made.
+/// Receiver of the pieces of a document.
 pub(super) trait Sink {
     fn path(&mut self, path: &str, item: Value);
     fn definition(&mut self, name: &str, schema: Value);
     fn parameter(&mut self, name: &str, parameter: Value);
 }
 
-/// Hands the pieces of the document to a sink: all paths, then all definitions, then the parameters that they refer to.
+/// Sends the pieces of the document to a sink: all paths, then all definitions, then the referenced parameters.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     texts: &Texts,
@@ -91,15 +91,15 @@ impl Sink for Json {
     }
 }
 
-/// The parameters that operations share, by name.
+/// Shared parameters, by name.
 #[derive(Default)]
 struct Parameters(BTreeMap<String, Value>);
 
-/// Stay where they are: names are told of with their kind, and clients look for the others in operations.
+/// Parameters that are not shared: names are described with their kind, and clients look for the others in operations.
 const UNSHARED: [&str; 3] = ["dryRun", "fieldValidation", "name"];
 
 impl Parameters {
-    /// A parameter, or a reference to it.
+    /// A parameter, or a reference to it if it is shared.
     fn shared(&mut self, parameter: Value) -> Value {
         let of_kind = match parameter.at(&["schema", "$ref"]).and_then(Value::as_str) {
             Some(schema) => !schema.starts_with("#/definitions/io.k8s.apimachinery"),
@@ -118,7 +118,7 @@ impl Parameters {
     }
 }
 
-/// The first six bytes of a text's FNV-1 hash: they tell the few variants of a parameter apart.
+/// First six bytes of a text's FNV-1 hash, which tell the few variants of a parameter apart.
 fn short_hash(text: &[u8]) -> String {
     let step = |hash: u64, byte: &u8| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
     let hash = text.iter().fold(0xcbf2_9ce4_8422_2325, step).to_be_bytes();
@@ -197,15 +197,14 @@ fn parameter(parameter: &Parameter) -> Value {
     Value::Map(out)
 }
 
-/// A schema of OpenAPI 3 in the words of OpenAPI 2, which has no alternatives, and whose clients
-/// know no defaults.
+/// Converts an OpenAPI 3 schema to OpenAPI 2, without alternatives and defaults.
 fn downgrade(schema: Value) -> Value {
     match schema {
         Value::Map(map) => {
             let mut out = Map::new();
             for (key, value) in map.into_entries() {
                 match (key.as_str(), value) {
-                    // A property may have any name: what is below `properties` are schemas.
+                    // Keys below `properties` are property names, not keywords.
                     ("properties", Value::Map(properties)) => {
                         let properties = properties.into_entries().into_iter();
                         let properties = properties.map(|(name, schema)| (name, downgrade(schema)));

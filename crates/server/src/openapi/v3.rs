@@ -11,17 +11,16 @@ use super::descriptions;
 use super::operation::{Content, Operation, Parameter, PathItem, shared};
 use super::tree::{list, object, strings};
 
-/// Whose document it is.
+/// Title of a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Info<'v> {
-    /// Of kinds of definitions.
+    /// A document of custom resources.
     Defined,
-    /// Of a server of this version.
+    /// A document of a server of this version.
     Served(&'v str),
 }
 
-/// A document with these paths and every schema that they need; `home` is the group and version that
-/// it is about.
+/// A document with these paths and every schema that they need; `home` is its group and version.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     home: Option<(&str, &str)>,
@@ -123,7 +122,7 @@ fn operation<'r>(
     Value::Map(out)
 }
 
-/// What both forms say of an operation in the same words.
+/// Fields of an operation common to OpenAPI 2 and 3.
 pub(super) fn common(operation: &Operation<'_>) -> Map {
     let mut out = Map::from_iter([
         ("description", descriptions::operation(operation).as_str().into()),
@@ -165,7 +164,7 @@ fn parameter(parameter: &Parameter) -> Value {
     Value::Map(out)
 }
 
-/// Says what a parameter is for.
+/// Sets a parameter's description.
 pub(super) fn describe(parameter: &Parameter, out: &mut Map) {
     if let Some(about) = descriptions::parameter(parameter) {
         out.insert("description", about.into());
