@@ -1,11 +1,11 @@
-//! What is said between client and server, and what is between either and this server alone.
+//! Headers of proxied requests and responses.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kevel_streaming::upgrade::drop_hop_by_hop;
 
 use crate::request::Request;
 
-/// What only this server may say about who may ask it from where.
+/// CORS headers, which only this server may set.
 const CORS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
     header::ACCESS_CONTROL_ALLOW_HEADERS,
@@ -15,8 +15,7 @@ const CORS: [HeaderName; 4] = [
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The headers of a request as they are passed on: without what is about the client's connection or says how
-/// long its body is, which the next connection says anew.
+/// Headers of a proxied request: without hop-by-hop headers and the length of the body, which the next connection sets.
 pub fn outgoing(request: &Request) -> HeaderMap {
     let mut headers = request.parts.headers.clone();
     let trailers = headers.get(header::TE).is_some_and(|te| has_token(te, "trailers"));
@@ -35,7 +34,7 @@ pub fn outgoing(request: &Request) -> HeaderMap {
     headers
 }
 
-/// The same for a request that asks to go on in another protocol.
+/// Headers of a proxied upgrade request.
 pub fn outgoing_upgrade(request: &Request) -> HeaderMap {
     let mut headers = request.parts.headers.clone();
     let protocols: Vec<HeaderValue> = headers.get_all(header::UPGRADE).iter().cloned().collect();
@@ -48,7 +47,7 @@ pub fn outgoing_upgrade(request: &Request) -> HeaderMap {
     headers
 }
 
-/// The headers of an answer as they are passed back. What it will say at its end is passed back, too.
+/// Prepares the headers of a proxied response. Announced trailers are kept.
 pub fn incoming(headers: &mut HeaderMap) {
     let announced: Vec<HeaderValue> = headers.get_all(header::TRAILER).iter().cloned().collect();
     drop_hop_by_hop(headers);
@@ -58,20 +57,20 @@ pub fn incoming(headers: &mut HeaderMap) {
     strip_cors(headers);
 }
 
-/// Takes out what only this server may say.
+/// Removes CORS headers.
 pub fn strip_cors(headers: &mut HeaderMap) {
     for name in CORS {
         headers.remove(name);
     }
 }
 
-/// What the client calls this server, which servers behind it are told: HTTP/2 says it elsewhere.
+/// Host of this server as the client named it; in HTTP/2 it is the authority.
 pub(super) fn host(request: &Request) -> &str {
     let authority = request.parts.uri.authority().map(|authority| authority.as_str());
     authority.unwrap_or_else(|| request.header(header::HOST))
 }
 
-/// Adds the client's address to those before it.
+/// Appends the client's address to `X-Forwarded-For`.
 fn forwarded_for(request: &Request, headers: &mut HeaderMap) {
     let Some(peer) = request.connection.peer else { return };
     let before = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
@@ -81,7 +80,7 @@ fn forwarded_for(request: &Request, headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a request is a GET or HEAD, which can be told to come back elsewhere.
+/// Whether a request is a GET or HEAD, which can be redirected.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }

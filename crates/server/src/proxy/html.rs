@@ -1,5 +1,5 @@
-//! Links in HTML: a scanner that knows as much of it as it takes to find the attributes that are links, in pieces
-//! as they come. What is no such link stays as it is, byte for byte.
+//! Links in HTML: a streaming scanner that knows just enough HTML to find attributes with links. All other bytes stay
+//! unchanged.
 
 use std::io::{self, Write as _};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzDecoder, GzEncoder};
 
-/// The attributes that are links, by element.
+/// Attributes with links, by element.
 const LINKS: &[(&str, &[&str])] = &[
     ("a", &["href"]),
     ("applet", &["codebase"]),
@@ -36,7 +36,7 @@ const LINKS: &[(&str, &[&str])] = &[
     ("video", &["poster", "src"]),
 ];
 
-/// How elements end whose contents are no HTML.
+/// End tags of elements whose contents are not HTML.
 const RAW: [&str; 9] = [
     "</iframe",
     "</noembed",
@@ -49,37 +49,37 @@ const RAW: [&str; 9] = [
     "</xmp",
 ];
 
-/// The longest tag that is looked into; a longer one stays as it is.
+/// Longest tag that is parsed; a longer one stays unchanged.
 const MAX_TAG: usize = 64 << 10;
 
 type Rewrite = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// Rewrites links in HTML that comes in pieces.
+/// Rewrites links in streamed HTML.
 pub(super) struct Html {
     rewrite: Rewrite,
     state: State,
-    /// A tag or comment that has begun, or what may be the end of one.
+    /// Begun tag or comment, or a possible beginning of its end.
     begun: Vec<u8>,
     quotes: Quotes,
 }
 
 enum State {
     Text,
-    /// From `<` on.
+    /// After `<`.
     Tag,
-    /// From `<!--` on, until `-->`.
+    /// After `<!--`, until `-->`.
     Comment,
-    /// What is in an element of [`RAW`], until that.
+    /// In an element of [`RAW`], until that end tag.
     Raw(&'static str),
 }
 
 impl Html {
-    /// Rewrites the links that the function has something else for.
+    /// A scanner that replaces the links for which `rewrite` returns another one.
     pub fn new(rewrite: Rewrite) -> Self {
         Html { rewrite, state: State::Text, begun: Vec::new(), quotes: Quotes::default() }
     }
 
-    /// Takes some HTML, and says what of it can be said.
+    /// Takes some HTML, and writes the part that is complete.
     pub fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
         while !input.is_empty() {
             input = match &self.state {
@@ -94,7 +94,7 @@ impl Html {
         }
     }
 
-    /// What is left at the end.
+    /// Writes the rest at the end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.begun);
     }
@@ -112,7 +112,7 @@ impl Html {
 
     fn tag<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let Some((&byte, rest)) = input.split_first() else { return &[] };
-        // After `<`, what is no name begins no tag.
+        // After `<`, only a name, `/`, `!` or `?` begins a tag.
         if self.begun.len() == 1 && !byte.is_ascii_alphabetic() && !b"/!?".contains(&byte) {
             out.append(&mut self.begun);
             self.state = State::Text;
@@ -140,7 +140,7 @@ impl Html {
         rest
     }
 
-    /// Writes a start tag, and says what follows it.
+    /// Writes a start tag, and returns the next state.
     fn start_tag(&self, tag: &[u8], out: &mut Vec<u8>) -> State {
         let Ok(text) = std::str::from_utf8(tag) else {
             out.extend_from_slice(tag);
@@ -167,7 +167,7 @@ impl Html {
             let (gap, value) = split(after, |c| !c.is_ascii_whitespace());
             out.extend_from_slice(&rest.as_bytes()[..rest.len() - after.len()]);
             let Some(value) = value.strip_prefix('=') else {
-                // One without a value, or the end. Something is taken in any case.
+                // An attribute without a value, or the end. At least one character is consumed.
                 let taken = if space.is_empty() && name.is_empty() { 1 } else { 0 };
                 let (end, next) = after.split_at(taken.min(after.len()));
                 out.extend_from_slice(end.as_bytes());
@@ -231,7 +231,7 @@ impl Html {
     }
 }
 
-/// What stands before the first character of a kind, and what from it on.
+/// Splits a text before the first character that matches.
 fn split(text: &str, is: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(is).unwrap_or(text.len()))
 }
@@ -240,7 +240,7 @@ fn memchr(byte: u8, bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|other| *other == byte)
 }
 
-/// Whether a start tag is inside of a value in quotes: those follow a `=`.
+/// Whether the scanner is inside a quoted attribute value, which follows a `=`.
 #[derive(Default)]
 struct Quotes {
     open: Option<u8>,
@@ -273,7 +273,7 @@ pub(super) enum Coded {
 }
 
 impl Coded {
-    /// The page of a `Content-Encoding`, if that is known.
+    /// The decoder and encoder of a `Content-Encoding`, if known.
     pub fn new(encoding: &str) -> Option<Self> {
         let made = Vec::new;
         Some(match encoding {
@@ -290,7 +290,7 @@ impl Coded {
         })
     }
 
-    /// Takes some of it.
+    /// Takes a part of the page.
     pub fn push(&mut self, input: &[u8], html: &mut Html) -> io::Result<()> {
         let mut rewritten = Vec::new();
         match self {
@@ -309,7 +309,7 @@ impl Coded {
         Ok(())
     }
 
-    /// How much can be sent.
+    /// Number of bytes ready to be sent.
     pub fn made(&self) -> usize {
         match self {
             Coded::Plain(out) => out.len(),
@@ -318,7 +318,7 @@ impl Coded {
         }
     }
 
-    /// What can be sent.
+    /// Takes the bytes that are ready.
     pub fn take(&mut self) -> Bytes {
         let out = match self {
             Coded::Plain(out) => out,
@@ -328,7 +328,7 @@ impl Coded {
         std::mem::take(out).into()
     }
 
-    /// The rest, when there is no more to take.
+    /// The rest, after the last part.
     pub fn finish(&mut self, html: &mut Html) -> io::Result<Bytes> {
         let mut rewritten = Vec::new();
         match self {

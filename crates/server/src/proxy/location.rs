@@ -1,28 +1,28 @@
-//! Where a request is passed on to.
+//! Locations of proxied requests.
 
 use http::Uri;
 use kevel_api::quote::quote;
 
 use crate::query::escape_path;
 
-/// A URL of a server behind this one. Its path is what it means, without escapes.
+/// URL of a backend. Its path is decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// `http` or `https`.
     pub scheme: &'static str,
     /// Host and port; a bare host means the port of the scheme.
     pub host: String,
-    /// The path, without escapes.
+    /// Path, decoded.
     pub path: String,
-    /// The query as it is sent.
+    /// Query, encoded.
     pub query: String,
 }
 
 impl Location {
-    /// The URL, to be sent to. The error is for the client.
+    /// The URL to send the request to. The error is shown to the client.
     pub fn uri(&self) -> Result<Uri, String> {
         let invalid = |error: http::Error| format!("invalid location: {error}");
-        // What stands before an `@` is not where a request goes.
+        // User information before an `@` is refused: it is not part of the host.
         if self.host.contains('@') {
             return Err(format!("invalid host {}", quote(&self.host)));
         }
@@ -47,8 +47,8 @@ pub fn join_host_port(host: &str, port: impl std::fmt::Display) -> String {
     }
 }
 
-/// Joins paths as Go's `path.Join` does: one slash between them, no `.`, and no way up by `..` beyond the root. The
-/// slash at the end is kept (`JoinPreservingTrailingSlash`).
+/// Joins paths like Go's `path.Join`: one slash between them, no `.`, and no `..` beyond the root. A trailing slash is
+/// kept (upstream: `JoinPreservingTrailingSlash`).
 pub fn join_preserving_trailing_slash(base: &str, path: &str) -> String {
     let joined = clean(&match (base, path) {
         ("", path) => path.to_owned(),
@@ -62,7 +62,7 @@ pub fn join_preserving_trailing_slash(base: &str, path: &str) -> String {
     }
 }
 
-/// The shortest path that means the same, as Go's `path.Clean`; nothing stays nothing.
+/// The shortest equivalent path, like Go's `path.Clean`; an empty path stays empty.
 pub(super) fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

@@ -1,6 +1,6 @@
-//! Requests that are answered elsewhere, at nodes, pods and services (k8s.io/apimachinery's `util/proxy`): passed
-//! on as they are, with connections that go on in another protocol ([`UpgradeAwareProxy`]), translated from
-//! WebSockets ([`stream_translator`]) or taken out of them ([`stream_tunnel`]).
+//! Proxying of requests to nodes, pods and services (upstream: k8s.io/apimachinery's `util/proxy`): with upgrades
+//! ([`UpgradeAwareProxy`]), translated from WebSockets ([`stream_translator`]) or tunneled through them
+//! ([`stream_tunnel`]).
 
 pub mod headers;
 mod html;
@@ -31,22 +31,22 @@ use crate::query::escape_path;
 use crate::request::{Request, RequestBody, json_text};
 use rewrite::Rewriter;
 
-/// Passes a request on to a location, and the answer back (`UpgradeAwareHandler`).
+/// Proxies a request to a location (upstream: `UpgradeAwareHandler`).
 #[derive(Debug)]
 pub struct UpgradeAwareProxy<'a> {
-    /// Where to.
+    /// Target of the request.
     pub location: Location,
-    /// How that is reached.
+    /// Transport to the target.
     pub transport: &'a Transport,
-    /// Whether only connections that go on in another protocol are passed on. All others are those of a proxy,
-    /// which tells the server where its clients see it, and rewrites what it says of itself.
+    /// Whether only upgrade requests are proxied. If not, it is the proxy subresource, which sends `X-Forwarded-*`
+    /// headers and rewrites links in responses.
     pub upgrade_required: bool,
-    /// How much may go over such a connection.
+    /// Bandwidth limit of an upgraded connection.
     pub rate: Option<Rate>,
 }
 
 impl UpgradeAwareProxy<'_> {
-    /// Passes a request on, and the answer back.
+    /// Proxies a request, and returns the response.
     pub async fn serve(self, request: Request) -> Result<Response, StatusError> {
         if is_upgrade_request(&request.parts.headers) {
             return self.upgrade(request).await;
@@ -106,7 +106,7 @@ impl UpgradeAwareProxy<'_> {
     }
 }
 
-/// A proxy's root is a folder: its links would lead elsewhere without the slash.
+/// Redirects to the proxy's root with a trailing slash, without which relative links would not work.
 fn moved_to_root(request: &Request) -> Result<Response, StatusError> {
     let query = match request.query() {
         "" => String::new(),
@@ -127,12 +127,12 @@ fn body_of(body: RequestBody) -> Outgoing {
     }
 }
 
-/// A failure that has no reason of its own.
+/// A failure without a reason of its own.
 pub fn unknown(error: impl std::fmt::Display) -> StatusError {
     StatusError::unknown(500, error)
 }
 
-/// What a server says, as it comes.
+/// Body of a proxied response.
 #[derive(Debug)]
 pub struct Passed {
     body: Incoming,

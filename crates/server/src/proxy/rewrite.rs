@@ -1,4 +1,4 @@
-//! Links in answers of servers behind this one, which do not know where their clients see them.
+//! Rewriting of links in responses of backends, which do not know their public URL.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,20 +12,20 @@ use super::location::clean;
 use crate::body::{Body, Broken, Piece, Pieces};
 use crate::query::escape_path;
 
-/// Rewrites links that lead to the server itself, so that they lead through the proxy.
+/// Rewrites links to the backend so that they lead through the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rewriter {
-    /// What stands before the server's paths, as clients write it.
+    /// Prefix of the backend's paths at this server, encoded.
     prepend: String,
-    /// Where the server is.
+    /// Host of the backend.
     server: String,
-    /// What the client calls this server.
+    /// Host of this server as the client named it.
     host: String,
 }
 
 impl Rewriter {
-    /// For a request to a path of this server, of which `below` is the server's; `host` is what the client calls
-    /// this one.
+    /// A rewriter for a request to the path `asked` of this server, of which `below` is the backend's part; `host` is
+    /// this server as the client named it.
     pub fn new(asked: &str, below: &str, uri: &Uri, host: &str) -> Self {
         let slash = asked.ends_with('/') && !below.ends_with('/');
         let suffix = format!("{below}{}", if slash { "/" } else { "" });
@@ -34,12 +34,12 @@ impl Rewriter {
         Rewriter { prepend, server: server.to_owned(), host: host.to_owned() }
     }
 
-    /// Where clients see a path of the server.
+    /// Public URI of a path of the backend.
     pub fn forwarded_uri(&self, path: &str) -> String {
         self.below_prepend(path)
     }
 
-    /// An answer's head and body, with its links rewritten.
+    /// Rewrites the links in a response's head and body.
     pub fn answer(self, parts: &mut response::Parts, body: Body) -> Result<Body, StatusError> {
         if let Some(to) = parts.headers.get(header::LOCATION).filter(|to| !to.is_empty()) {
             let invalid = |error: &dyn std::fmt::Display| {
@@ -69,7 +69,7 @@ impl Rewriter {
         Ok(Body::pieces(rewritten))
     }
 
-    /// A link as it leads through the proxy; `None` where it stays as it is.
+    /// A link that leads through the proxy; `None` if it stays unchanged.
     fn rewrite(&self, url: &str) -> Option<String> {
         let url = Url::parse(url);
         let other = !url.host.is_empty() && url.host != self.server && url.host != self.host;
@@ -96,13 +96,13 @@ impl Rewriter {
     }
 }
 
-/// The parts of a link.
+/// Parts of a link.
 struct Url<'u> {
-    /// Scheme and host, as they stand there.
+    /// Scheme and host, as written.
     front: &'u str,
     host: &'u str,
     path: &'u str,
-    /// Query and fragment, with what begins them.
+    /// Query and fragment, with their separators.
     rest: &'u str,
 }
 
@@ -121,7 +121,7 @@ impl<'u> Url<'u> {
             }
         };
         let (path, rest) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-        // Who stands before the host is not part of it.
+        // User information is not part of the host.
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         Url { front, host, path, rest }
     }
@@ -133,17 +133,17 @@ fn is_scheme(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// How much is taken of a piece at a time: what is compressed may become a thousand times as much.
+/// Bytes of a piece taken at a time: decompressed, they may be a thousand times as many.
 const INPUT: usize = 1 << 10;
-/// How much is made before it is sent.
+/// Output bytes collected before a piece is sent.
 const OUTPUT: usize = 16 << 10;
 
-/// A page with its links rewritten, as it comes.
+/// A streamed page with its links rewritten.
 struct Rewritten {
     body: Body,
-    /// What of the last piece has not been looked at yet.
+    /// Remainder of the last piece.
     input: Bytes,
-    /// Gone when the page has ended.
+    /// `None` at the end of the page.
     html: Option<(Html, Coded)>,
 }
 

@@ -1,5 +1,4 @@
-//! Commands of clients that speak WebSocket, translated for a kubelet that speaks SPDY
-//! (`StreamTranslatorHandler`).
+//! Exec and attach over WebSocket, translated to SPDY for the kubelet (upstream: `StreamTranslatorHandler`).
 
 use std::sync::Arc;
 
@@ -14,13 +13,13 @@ use super::{Location, Transport, go_on, refused};
 use crate::handler::Response;
 use crate::request::Request;
 
-/// Whether a request is one to be translated.
+/// Whether a request is to be translated.
 pub fn is_asked(request: &Request) -> bool {
     websocket::is_stream_close_request(&request.parts.headers)
 }
 
-/// Answers the client, and then asks the kubelet at a location: where that fails, the client is told on its error
-/// channel. How it ended is told for whoever counts.
+/// Responds to the client, then connects to the kubelet: a failure is reported on the error channel. `ended` gets the
+/// status for metrics.
 pub fn serve(
     request: &Request,
     location: &Location,

@@ -1,5 +1,4 @@
-//! Port forwards of clients that speak WebSocket: the SPDY inside is taken out for the kubelet
-//! (`TunnelingHandler`).
+//! Port forwarding over WebSocket: the tunneled SPDY is unwrapped for the kubelet (upstream: `TunnelingHandler`).
 
 use http::Method;
 use kevel_api::status::StatusError;
@@ -19,7 +18,7 @@ pub fn is_asked(request: &Request) -> bool {
     websocket::is_tunneling_request(&request.parts.headers)
 }
 
-/// Asks the kubelet at a location for SPDY, and answers the client as that does.
+/// Requests SPDY from the kubelet, and responds to the client accordingly.
 pub async fn serve(
     mut request: Request,
     location: &Location,

@@ -1,4 +1,4 @@
-//! Connections that go on in another protocol.
+//! Protocol upgrades of proxied requests.
 
 use std::io;
 
@@ -13,11 +13,11 @@ use crate::egress::Connection;
 use crate::handler::Response;
 use crate::serving::{Taken, Upgrade};
 
-/// What a server says to a request for another protocol.
+/// Result of an upgrade request.
 pub enum Upgraded {
-    /// It agrees: what it said, and the connection.
+    /// Accepted: the response, and the connection.
     Switched(response::Parts, Rewound<Box<dyn Connection>>),
-    /// It does not, and says why.
+    /// Refused, with a response.
     Refused(Response),
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Upgraded {
     }
 }
 
-/// Asks a server for another protocol, on a connection of its own.
+/// Requests an upgrade on a new connection.
 pub(super) async fn ask(
     transport: &Transport,
     request: &http::Request<()>,
@@ -37,8 +37,7 @@ pub(super) async fn ask(
     switch_protocols(io, request).await.map_err(unknown)
 }
 
-/// Asks for another protocol on a connection that is used for nothing else. A redirect is no answer: nobody is led
-/// to other hosts.
+/// Requests an upgrade on a connection of its own. A redirect is an error: it is never followed to another host.
 pub async fn switch_protocols(
     io: Box<dyn Connection>,
     request: &http::Request<()>,
@@ -66,7 +65,7 @@ fn unanswered(error: &backend::Error) -> String {
     }
 }
 
-/// The answer after which the client's connection goes on in another protocol, until what takes it over ends.
+/// The response after which the client's connection is upgraded, until `takeover` ends.
 pub fn go_on<F>(
     parts: response::Parts,
     takeover: impl FnOnce(Taken) -> F + Send + 'static,
@@ -77,14 +76,14 @@ where
     let mut response = HttpResponse::from_parts(parts, Body::held());
     let takeover = async move |client: Taken, body: Body| {
         takeover(client).await;
-        // What the handler chain has hung on the answer lasts until here.
+        // Values held by the response live until here.
         drop(body);
     };
     response.extensions_mut().insert(Upgrade::new(takeover));
     response
 }
 
-/// An answer to a client whose request for another protocol makes no sense.
+/// Response to an invalid upgrade request.
 pub fn refused(refusal: HttpResponse<String>) -> Response {
     refusal.map(Body::from)
 }

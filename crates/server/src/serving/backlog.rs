@@ -1,5 +1,5 @@
-//! What an HTTP/1.1 connection was given to send and has not sent yet. hyper takes a body's pieces until it
-//! has sixteen of them, whether the client reads or not; here it gets the next one when the last is out.
+//! Backlog of an HTTP/1.1 connection. hyper takes up to sixteen pieces of a body even if the client does not read; with
+//! the backlog it gets the next piece when the last one is sent.
 
 use std::io;
 use std::pin::Pin;
@@ -11,16 +11,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::body::PIECE;
 
-/// How many bytes of bodies wait. Only the connection's task looks at it.
+/// Bytes of bodies that are not sent yet. Used by the connection's task only.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: AtomicUsize,
-    /// The writer that waits, when there is too much.
+    /// Waker of the body that waits for room.
     next: Mutex<Option<Waker>>,
 }
 
 impl Backlog {
-    /// Whether there is too much to take more. The caller is woken when there is not.
+    /// Whether the backlog is full. The caller is woken when it no longer is.
     pub fn is_full(&self, context: &Context<'_>) -> bool {
         let full = self.waiting.load(Ordering::Acquire) >= PIECE;
         if full {
@@ -29,12 +29,12 @@ impl Backlog {
         full
     }
 
-    /// So many bytes are to be sent.
+    /// Adds bytes to be sent.
     pub fn given(&self, bytes: usize) {
         self.waiting.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// So many bytes were sent, some of which may have been heads and the like.
+    /// Removes sent bytes, some of which may be heads and chunk sizes.
     fn sent(&self, bytes: usize) {
         let less = |waiting: usize| Some(waiting.saturating_sub(bytes));
         let _ = self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
@@ -48,7 +48,7 @@ impl Backlog {
     }
 }
 
-/// A stream whose output is counted.
+/// A stream that counts its output.
 pub(super) struct Counted<S> {
     pub stream: S,
     pub backlog: Arc<Backlog>,

@@ -1,10 +1,10 @@
-//! Cipher suites, versions and key exchange groups by the names and numbers that flags have.
+//! TLS cipher suites, versions and key exchange groups, by the names and numbers of flags.
 
 use rustls::crypto::ring::{cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 
-/// The suites of TLS 1.2 that are spoken. Two of them have an older name, too.
+/// Supported suites of TLS 1.2. Two of them have an older name, too.
 const SPOKEN: [(&str, SupportedCipherSuite); 8] = [
     (
         "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
@@ -34,11 +34,11 @@ const SPOKEN: [(&str, SupportedCipherSuite); 8] = [
     ),
 ];
 
-/// Suites of TLS 1.3, which are always on.
+/// Suites of TLS 1.3, always enabled.
 const ALWAYS: [&str; 3] =
     ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
 
-/// Suites that the reference has and this server has not: without forward secrecy, or without authenticated encryption.
+/// Suites of the reference that are not supported here: without forward secrecy or authenticated encryption.
 const NOT_SPOKEN: [&str; 16] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
@@ -58,11 +58,11 @@ const NOT_SPOKEN: [&str; 16] = [
     "TLS_RSA_WITH_RC4_128_SHA",
 ];
 
-/// The key exchange groups that are spoken, by their numbers in the TLS registry.
+/// Supported key exchange groups, by their numbers in the TLS registry.
 const GROUPS: [(i32, &dyn SupportedKxGroup); 3] =
     [(29, kx_group::X25519), (23, kx_group::SECP256R1), (24, kx_group::SECP384R1)];
 
-/// The cryptography for `--tls-cipher-suites` and `--tls-curve-preferences`; none named is all.
+/// The crypto provider for `--tls-cipher-suites` and `--tls-curve-preferences`; empty enables all.
 pub(super) fn provider(suites: &[String], groups: &[i32]) -> Result<CryptoProvider, String> {
     let mut provider = rustls::crypto::ring::default_provider();
     if !suites.is_empty() {
@@ -82,8 +82,8 @@ pub(super) fn provider(suites: &[String], groups: &[i32]) -> Result<CryptoProvid
     Ok(provider)
 }
 
-/// Refuses a flag of whose values none can be offered. Where some can, those that are not are told: lists that people
-/// copy name many that no client needs any more.
+/// Refuses a flag none of whose values is supported. If some are, the others are logged: copied lists contain many that
+/// clients no longer need.
 fn check_offered(flag: &str, named: usize, missing: &[String]) -> Result<(), String> {
     let values = missing.join(",");
     if missing.len() == named {
@@ -97,7 +97,7 @@ fn check_offered(flag: &str, named: usize, missing: &[String]) -> Result<(), Str
     Ok(())
 }
 
-/// The suites that are named and spoken, and those that are not.
+/// Supported suites among the names, and the names of the others.
 fn named_suites(names: &[String]) -> Result<(Vec<SupportedCipherSuite>, Vec<String>), String> {
     let (mut suites, mut missing) = (Vec::new(), Vec::new());
     for name in names {
@@ -114,7 +114,7 @@ fn named_suites(names: &[String]) -> Result<(Vec<SupportedCipherSuite>, Vec<Stri
 static ALL_VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
 static ONLY_1_3: [&SupportedProtocolVersion; 1] = [&version::TLS13];
 
-/// The versions for `--tls-min-version`. Below 1.2 nothing is spoken, whatever is named.
+/// Protocol versions for `--tls-min-version`. Versions below 1.2 are never enabled.
 pub(super) fn versions(
     minimum: &str,
 ) -> Result<&'static [&'static SupportedProtocolVersion], String> {

@@ -1,4 +1,4 @@
-//! Client certificates in the handshake.
+//! Client certificates in the TLS handshake.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -8,12 +8,11 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use kevel_pki::handshake;
 
-/// Asks for a client certificate and takes any, or none: who the client is, authentication says
-/// for each request, against authorities that change while connections stay. The handshake only
-/// makes sure that the client has the key of what it shows.
+/// Requests a client certificate and accepts any, or none: authentication verifies it for each request, against CA
+/// bundles that change while connections stay. The handshake only proves that the client has the private key.
 #[derive(Debug)]
 pub(super) struct AnyClientCertificate {
-    /// The authorities whose certificates are welcome, for clients that have several to choose from.
+    /// Names of accepted CAs, for clients that choose among several certificates.
     pub hints: Vec<DistinguishedName>,
     pub algorithms: WebPkiSupportedAlgorithms,
 }

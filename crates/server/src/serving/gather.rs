@@ -1,4 +1,4 @@
-//! A connection's output, gathered.
+//! Gathering of a connection's small writes.
 
 use std::io;
 use std::pin::Pin;
@@ -11,17 +11,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connection::Transport;
 use crate::body::HEADROOM;
 
-/// Writes of at least this size are not worth gathering.
+/// Size from which a write is not gathered.
 const LARGE: usize = 8 << 10;
-/// The most that is gathered: a few TLS records, one write to the socket.
+/// Most bytes gathered: a few TLS records, one write to the socket.
 const MOST: usize = 64 << 10;
 /// The most that is read in one turn of the connection's task: one or two milliseconds of decryption and header
 /// decompression. A client that sends without a pause would keep the worker otherwise.
 const MOST_READ: usize = 256 << 10;
 
-/// A stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes
-/// after each frame, and a TLS record and a system call for each is most of what a frame costs.
-/// Whoever writes must call `poll_send` before it waits.
+/// A stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes after each frame, and a
+/// TLS record and a system call for each is most of a frame's cost. The writer must call `poll_send` before it waits.
 #[derive(Clone)]
 pub(super) struct Gather(Arc<Mutex<Output>>);
 
@@ -40,7 +39,7 @@ impl Gather {
         Gather(Arc::new(Mutex::new(Output { stream, kept, written: 0, readable })))
     }
 
-    /// Sends everything that was written.
+    /// Sends all gathered writes.
     pub fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut output = self.lock();
         ready!(output.poll_pass_on(context))?;
@@ -58,14 +57,14 @@ impl Gather {
         std::mem::take(&mut self.lock().written)
     }
 
-    /// Only the connection's task locks it.
+    /// Only the connection's task takes the lock.
     fn lock(&self) -> MutexGuard<'_, Output> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Output {
-    /// Hands on what was kept.
+    /// Writes the gathered bytes to the stream.
     fn poll_pass_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.kept.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.kept))?;
@@ -74,7 +73,7 @@ impl Output {
             }
             self.kept.advance(written);
         }
-        // An idle connection keeps no room.
+        // An idle connection keeps no buffer.
         self.kept = BytesMut::new();
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! TLS handshakes that fail, counted and logged apart.
+//! Failed TLS handshakes, counted and logged.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +8,10 @@ use kevel_clock::monotonic_now;
 
 use crate::metrics::Counter;
 
-/// One of them is logged in this time, at most: port scanners and load balancers make many.
+/// Shortest interval between two log lines: port scanners and load balancers cause many.
 const LOGGED_EVERY: Duration = Duration::from_secs(1);
 
-/// The TLS handshakes that failed.
+/// Counter and log of failed TLS handshakes.
 #[derive(Debug, Default)]
 pub struct HandshakeErrors {
     total: Arc<Counter>,
@@ -19,12 +19,12 @@ pub struct HandshakeErrors {
 }
 
 impl HandshakeErrors {
-    /// Those that are counted there.
+    /// Counts in this metric.
     pub fn new(total: Arc<Counter>) -> Self {
         HandshakeErrors { total, logged: Mutex::default() }
     }
 
-    /// How many there were.
+    /// Number of failed handshakes.
     pub fn count(&self) -> u64 {
         self.total.value()
     }

@@ -1,8 +1,7 @@
-//! HTTP/2: many streams on one connection, written together.
+//! HTTP/2 connections: many streams, written together.
 //!
-//! Handlers have tasks of their own. What they answer is written by the connection's task: streams
-//! that have something to say at the same time, as hundreds of watches of one resource do, cost one
-//! wake-up and one write, not one each.
+//! Handlers run in tasks of their own. Responses are written by the connection's task: streams that become ready
+//! together, such as hundreds of watches of one resource, cost one wake-up and one write, not one each.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,14 +25,14 @@ use super::turns::Turns;
 use crate::body::Broken;
 use crate::future::Pending;
 
-/// How often streams may go on before what they have said is sent.
+/// Rounds of streams before the output is sent.
 const MOST_TURNS: usize = 16;
-/// How much of a connection is written before other connections have their turn: a twentieth of a millisecond of
-/// encryption. While many lists are sent, whoever asks for little waits for one or two such turns ([`Turns`]). With
-/// four times as much, one in a hundred waited for a quarter to four fifths longer (bench `fairness`).
+/// Bytes of a connection written before other connections get their turn: a twentieth of a millisecond of encryption.
+/// While many lists are sent, a small request waits for one or two such turns ([`Turns`]). With four times as much, one
+/// in a hundred waited for a quarter to four fifths longer (bench `fairness`).
 const MOST_WRITTEN: usize = 64 << 10;
 
-/// A connection that speaks HTTP/2.
+/// An HTTP/2 connection.
 pub(super) struct Http2Connection {
     http: http2::Connection<TokioIo<Gather>, Apart, Start>,
     streams: Streams,
@@ -68,7 +67,7 @@ impl Future for Http2Connection {
                 return Poll::Ready(ended.map_err(|error| error.to_string()));
             }
             written += this.output.take_written();
-            // Some have begun with what has come, and while some go on others become ready.
+            // New streams may have begun, and others become ready while some are polled.
             if !this.streams.poll(context) {
                 break false;
             }
@@ -99,14 +98,14 @@ fn builder(limits: &Limits, start: Start) -> http2::Builder<Start> {
             limits.stream_window.saturating_mul(limits.streams).min(i32::MAX as u32),
         )
         .max_send_buf_size(limits.send_buffer)
-        // Streams that a client opens and resets at once: more of them than this waiting, or more
-        // errors than that on one connection, and the connection ends.
+        // Limits on streams that a client opens and resets at once, and on errors of a connection; beyond them the
+        // connection ends.
         .max_pending_accept_reset_streams(20)
         .max_local_error_reset_streams(1024);
     builder
 }
 
-/// Handles each request in a task of its own, so that one connection's requests use all processors.
+/// Runs each request in a task of its own, so that one connection's requests use all processors.
 struct Apart {
     requests: Requests,
     resets: Arc<RapidResetGuard>,
@@ -129,16 +128,16 @@ impl Service<http::Request<Incoming>> for Apart {
     }
 }
 
-/// Against Rapid Reset (CVE-2023-44487): counts how many more streams a client has reset than waited for,
-/// of late. The requests of one that resets too many are held for some turns of the connection: what it
-/// resets in the meantime has cost no work.
+/// Guard against Rapid Reset (CVE-2023-44487): counts how many more streams a client has recently reset than awaited.
+/// The requests of a client that resets too many are delayed for some turns of the connection: those reset meanwhile
+/// cost no work.
 #[derive(Default)]
 struct RapidResetGuard(AtomicU32);
 
 impl RapidResetGuard {
-    /// A client may end so many watches at a time.
+    /// Resets that are allowed at a time, as when a client ends its watches.
     const MOST: u32 = 64;
-    /// In one turn the client's frames are read, in the next the reset has taken effect.
+    /// In the first turn the client's frames are read, in the second the reset has taken effect.
     const TURNS: u8 = 2;
 
     fn is_tripped(&self) -> bool {
@@ -155,14 +154,14 @@ impl RapidResetGuard {
     }
 }
 
-/// A request that is being handled; dropped, its handler ends.
+/// A request being handled; dropping it aborts the handler.
 struct Handling {
     state: State,
     resets: Arc<RapidResetGuard>,
 }
 
 enum State {
-    /// To be begun after so many turns.
+    /// Starts after so many turns.
     Held(Pending<'static, Handled>, u8),
     Begun(JoinHandle<Handled>),
     Ended,

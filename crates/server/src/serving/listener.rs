@@ -1,4 +1,4 @@
-//! Listening and accepting.
+//! Listening and accepting of connections.
 
 use std::future::Future;
 use std::io;
@@ -12,29 +12,29 @@ use tokio::net::{TcpListener, TcpStream};
 use super::connection::{self, Shared};
 use super::ongoing::Connections;
 
-/// As long as this nothing is heard from a client before the system asks whether it is still there.
+/// Idle time after which TCP keep-alive probes are sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(3 * 60);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Connections that wait to be accepted; the system takes fewer if it is set to.
+/// Connections waiting to be accepted; limited further by the system.
 const BACKLOG: i32 = 4096;
 
-/// Where to listen.
+/// Address to listen on.
 #[derive(Clone, Copy, Debug)]
 pub struct Listen {
-    /// `--bind-address`; unspecified is every address of both families.
+    /// `--bind-address`; unspecified means all addresses of both families.
     pub address: IpAddr,
-    /// `--secure-port`; 0 is any.
+    /// `--secure-port`; 0 means any.
     pub port: u16,
     /// `--permit-port-sharing`.
     pub share_port: bool,
 }
 
-/// Listens.
+/// Opens the listener.
 pub fn listen(listen: Listen) -> io::Result<TcpListener> {
     if listen.address.is_unspecified() {
         let both = Listen { address: Ipv6Addr::UNSPECIFIED.into(), ..listen };
         match bind(both) {
-            // A machine without IPv6.
+            // The machine has no IPv6.
             Err(error) if error.kind() != io::ErrorKind::AddrInUse && listen.address.is_ipv4() => {}
             bound => return bound,
         }
@@ -59,7 +59,7 @@ fn bind(listen: Listen) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Accepts connections until `stop` is done.
+/// Accepts connections until `stop` completes.
 pub(super) async fn accept(
     listener: TcpListener,
     connections: &Arc<Connections>,
@@ -77,14 +77,14 @@ pub(super) async fn accept(
         match accepted {
             Ok((stream, peer)) => {
                 pause = Duration::ZERO;
-                // What cannot be set on a connection that has gone again does not matter.
+                // Errors of a connection that is already closed do not matter.
                 let _ = set_options(&stream);
                 let ongoing = connections.add();
                 tokio::spawn(connection::serve(stream, peer, ongoing, shared.clone()));
             }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
-                // No file descriptors left, most likely: some come back when connections end.
+                // Most likely no file descriptors are left: some are freed when connections end.
                 pause = (pause * 2).clamp(Duration::from_millis(5), Duration::from_secs(1));
                 tracing::error!(%error, ?pause, "accepting failed");
                 tokio::select! {

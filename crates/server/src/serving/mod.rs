@@ -1,7 +1,7 @@
-//! The HTTPS port: from a socket to a [`Handler`].
+//! The HTTPS port (upstream: `SecureServingInfo`): from a socket to a [`Handler`].
 //!
-//! One task accepts; each connection has a task of its own, so that a slow or silent client costs a
-//! connection and nothing else. What a client may cost is in [`Limits`].
+//! One task accepts; each connection has a task of its own, so that a slow or silent client costs only its connection.
+//! The limits per client are in [`Limits`].
 
 mod backlog;
 mod cipher_suites;
@@ -37,26 +37,25 @@ use crate::handler::Handler;
 use crate::signals::Signal;
 use ongoing::{Connections, Order};
 
-/// What a client may cost. The numbers are the reference's, where it has any.
+/// Resource limits per client. The numbers are the reference's, where it has any.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes of a request's headers.
+    /// Largest size of a request's headers in bytes.
     pub header_bytes: u32,
-    /// How long a client may take for a request's headers, and for its part of the TLS handshake.
+    /// Time to receive a request's headers, and to complete the TLS handshake.
     pub header_read: Duration,
-    /// How long a connection may be idle.
+    /// Idle time of a connection.
     pub idle: Duration,
-    /// `--http2-max-streams-per-connection`: how many requests a client may have open at a time on
-    /// an HTTP/2 connection. Those that it resets count until they are gone.
+    /// `--http2-max-streams-per-connection`: concurrent requests on an HTTP/2 connection. Reset streams count until
+    /// their handlers have ended.
     pub streams: u32,
-    /// How much of a request's body may wait to be read on an HTTP/2 stream; nearly all objects are
-    /// smaller. (Frames stay at HTTP/2's 16 KiB: the reference's large ones would only be buffered.)
+    /// Flow control window of an HTTP/2 stream; nearly all objects are smaller. (Frames stay at HTTP/2's 16 KiB: the
+    /// reference's larger ones would only be buffered.)
     pub stream_window: u32,
-    /// How long a client may take to send a body that is not read, after the response.
+    /// Time to receive an unread request body after the response.
     pub unread_body: Duration,
-    /// How much of an answer waits for an HTTP/2 client to take it, besides a piece or two of which
-    /// nothing could be sent. So a connection holds this and [two pieces](crate::body::PIECE) for each
-    /// of its streams, at most.
+    /// Bytes of a response buffered for an HTTP/2 client, besides one or two pieces that could not be sent at all. So a
+    /// connection holds at most this and [two pieces](crate::body::PIECE) for each of its streams.
     pub send_buffer: usize,
 }
 
@@ -74,52 +73,52 @@ impl Default for Limits {
     }
 }
 
-/// What to serve on.
+/// Configuration of the HTTPS port (upstream: `SecureServingInfo`).
 #[derive(Debug)]
 pub struct SecureServing {
-    /// Where connections come from.
+    /// Listener of connections.
     pub listener: TcpListener,
-    /// The certificates.
+    /// Serving certificates.
     pub tls: Arc<Tls>,
-    /// What a client may cost.
+    /// Limits per client.
     pub limits: Limits,
-    /// How long requests may take to end after `stop`; then their connections are closed.
+    /// Time for requests to end after `stop`; then their connections are closed.
     pub shutdown_timeout: Duration,
-    /// Where TLS handshakes that fail are counted.
+    /// Counter of failed TLS handshakes.
     pub handshake_errors: Arc<HandshakeErrors>,
-    /// Time of the server.
+    /// Clock of the server.
     pub clock: Clock,
 }
 
-/// A server that serves.
+/// A running HTTPS port.
 #[derive(Clone, Debug)]
 pub struct Serving {
-    /// Where it serves.
+    /// Address that it listens on.
     pub address: SocketAddr,
-    /// Signaled when it does not accept connections any more.
+    /// Signaled when connections are no longer accepted.
     pub stopped_listening: Signal,
-    /// Signaled when no connection is left, either.
+    /// Signaled when no connection is left.
     pub stopped: Signal,
-    /// The TLS handshakes that failed.
+    /// Counter of failed TLS handshakes.
     pub handshake_errors: Arc<HandshakeErrors>,
     connections: Arc<Connections>,
 }
 
 impl Serving {
-    /// How many connections there are.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.count()
     }
 
-    /// Lets the connections go that requests are under way on, watches among them: when those end their clients go
-    /// elsewhere, instead of asking a server again that answers no more.
+    /// Closes connections after their running requests, watches included, so that their clients reconnect elsewhere
+    /// instead of sending requests to a server that no longer answers.
     pub fn finish_busy(&self) {
         self.connections.finish_busy();
     }
 }
 
-/// Serves until `stop` is signaled: no connection is accepted from then on, idle ones are closed,
-/// and busy ones are closed after the requests that are under way.
+/// Serves until `stop` is signaled: then no connection is accepted, idle ones are closed, and busy ones are closed
+/// after their running requests.
 pub fn serve(
     serving: SecureServing,
     handler: Arc<dyn Handler>,

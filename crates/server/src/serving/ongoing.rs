@@ -1,4 +1,4 @@
-//! What a connection is doing, and what it is told to do.
+//! State of connections, and orders to them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -11,15 +11,14 @@ use tokio::sync::Notify;
 
 use super::Limits;
 
-/// How long a client has to take its last answers and its GOAWAY, from the last byte that went or
-/// came on.
+/// Time for a client to read its last responses and GOAWAY, from the last byte transferred.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
 
-/// What a connection is told.
+/// Order to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     GoOn,
-    /// End after the requests that are under way.
+    /// End after the running requests.
     Finish,
     /// End at once.
     Drop,
@@ -40,7 +39,7 @@ struct Open {
 }
 
 impl Connections {
-    /// A new connection; it is gone when what is returned is.
+    /// Registers a new connection, until the result is dropped.
     pub fn add(self: &Arc<Self>) -> Registered {
         let ongoing = Arc::new(Ongoing::new());
         let mut open = self.lock();
@@ -57,7 +56,7 @@ impl Connections {
         self.lock().connections.len()
     }
 
-    /// Tells all connections, and those to come.
+    /// Gives an order to all connections, present and future.
     pub fn order(&self, order: Order) {
         let mut open = self.lock();
         open.order = Some(order);
@@ -66,8 +65,8 @@ impl Connections {
         }
     }
 
-    /// Tells those that are there to end after the requests that are under way. Of HTTP/1.1 only those that have one:
-    /// who is idle would be closed in the face of a client that asks just now.
+    /// Orders present connections to end after their running requests. Idle HTTP/1.1 connections are left open: closing
+    /// them would race with a client's next request.
     pub fn finish_busy(&self) {
         for connection in self.lock().connections.values() {
             if connection.in_flight() > 0 || !connection.http1.load(Ordering::Acquire) {
@@ -92,7 +91,7 @@ impl Connections {
     }
 }
 
-/// A connection's place among all.
+/// Registration of a connection.
 #[derive(Debug)]
 pub(super) struct Registered {
     id: u64,
@@ -110,32 +109,32 @@ impl Drop for Registered {
     }
 }
 
-/// What a connection is doing.
+/// State of a connection.
 #[derive(Debug)]
 pub(super) struct Ongoing {
     start: Instant,
     in_flight: AtomicUsize,
-    /// Since when it has been waiting for a request, or for the rest of one, in milliseconds.
+    /// Milliseconds at which the wait for a request, or for the rest of one, began.
     since: AtomicU64,
-    /// When bytes last went or came, in milliseconds, while it finishes.
+    /// Milliseconds at which bytes were last transferred, while the connection finishes.
     moved: AtomicU64,
-    /// A part of a request's head has come.
+    /// Whether a part of a request's head has arrived.
     head: AtomicBool,
     http1: AtomicBool,
     order: AtomicU8,
     ordered: Notify,
-    /// The socket, when nothing is read or written any more.
+    /// The socket, after reading and writing have ended.
     left: Mutex<Option<TcpStream>>,
 }
 
-/// What to do about a connection now.
+/// Decision about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing; look again then.
+    /// Nothing; decide again at this time.
     Wait(Instant),
-    /// It was idle for too long.
+    /// Idle for too long.
     Finish,
-    /// The client takes too long.
+    /// The client is too slow.
     Drop,
 }
 
@@ -154,14 +153,14 @@ impl Ongoing {
         }
     }
 
-    /// The handshake is over. With HTTP/1 the time for the first request's head runs from here.
+    /// The handshake has ended. With HTTP/1, the time for the first request's head begins here.
     pub fn speaks(&self, http1: bool) {
         self.wait_since_now();
         self.head.store(http1, Ordering::Release);
         self.http1.store(http1, Ordering::Release);
     }
 
-    /// Bytes have come. What they are nobody can tell with HTTP/2, where a client also pings.
+    /// Records received bytes. With HTTP/2 they cannot be attributed, since a client also pings.
     pub fn bytes_came(&self) {
         self.bytes_moved();
         if self.http1.load(Ordering::Relaxed)
@@ -172,26 +171,26 @@ impl Ongoing {
         }
     }
 
-    /// Bytes have gone or come. An answer that was given in full may still be on its way for long.
+    /// Records transferred bytes. A response that is complete here may take long to be sent.
     pub fn bytes_moved(&self) {
         if self.order.load(Ordering::Relaxed) != Order::GoOn as u8 {
             self.moved.store(self.milliseconds(), Ordering::Release);
         }
     }
 
-    /// A request has come; its answer has gone out when what is returned is dropped.
+    /// Registers a request; its response has been sent when the result is dropped.
     pub fn enter(self: &Arc<Self>) -> Exchange {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         Exchange(self.clone())
     }
 
-    /// How long it has been waiting for a request.
+    /// Time waited for a request.
     pub fn waited(&self) -> Duration {
         let now = self.milliseconds();
         Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Acquire)))
     }
 
-    /// How many requests are under way.
+    /// Number of running requests.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -201,7 +200,7 @@ impl Ongoing {
         self.ordered.notify_one();
     }
 
-    /// The next order.
+    /// Waits for the next order.
     pub async fn ordered(&self) -> Order {
         self.ordered.notified().await;
         match self.order.load(Ordering::Acquire) {
@@ -211,28 +210,28 @@ impl Ongoing {
         }
     }
 
-    /// Leaves the socket to its new owner.
+    /// Gives the socket back after the connection has ended.
     pub fn leave(&self, stream: TcpStream) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
     }
 
-    /// The socket, if it was left.
+    /// The socket, if it was given back.
     pub fn left(&self) -> Option<TcpStream> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Done when the connection is to end at once.
+    /// Completes when the connection must end at once.
     pub async fn dropped(&self) {
         while self.ordered().await != Order::Drop {}
     }
 
-    /// Judges the connection. One that was told to finish, and when, is waited for no longer than its
-    /// requests, and a moment.
+    /// Decides about the connection. One that was ordered to finish is waited for until its requests have ended, and
+    /// [`LINGER`].
     pub fn judge(&self, limits: &Limits, finishing: Option<Instant>) -> Verdict {
         let now = monotonic_now();
         let http1 = self.http1.load(Ordering::Acquire);
         let busy = self.in_flight.load(Ordering::Acquire) > 0;
-        // A head that begins after this look has at least that long.
+        // A head that begins after this decision has at least that long.
         let soonest = match (finishing, http1) {
             (Some(_), _) => LINGER,
             (None, true) => limits.header_read.min(limits.idle),
@@ -261,7 +260,7 @@ impl Ongoing {
     }
 }
 
-/// A request under way on a connection.
+/// A running request of a connection.
 #[derive(Debug)]
 pub(super) struct Exchange(Arc<Ongoing>);
 

@@ -1,4 +1,4 @@
-//! Requests, as they come out of a connection, and their answers.
+//! Conversion of a connection's requests and responses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,16 +31,15 @@ pub(super) struct Requests {
     pub connection: Arc<Connection>,
     pub ongoing: Arc<Ongoing>,
     pub http2: bool,
-    /// How many requests may be under way. HTTP/2 counts those that a client resets as gone before
-    /// they are.
+    /// Slots of running requests. HTTP/2 does not count reset streams whose handlers still run.
     pub slots: Arc<Semaphore>,
-    /// With more than this the client is not worth the trouble.
+    /// Requests above this number end the connection.
     pub most: usize,
-    /// What waits to be sent, where pieces must not be taken before.
+    /// Backlog of HTTP/1.1 connections.
     pub backlog: Option<Arc<Backlog>>,
-    /// How long a client may take to send a body that is not read.
+    /// Time to receive an unread request body.
     pub patience: Duration,
-    /// What comes after the last answer.
+    /// Protocol upgrade after the last response.
     pub next: Arc<Next>,
 }
 
@@ -84,7 +83,7 @@ impl Service<http::Request<Incoming>> for Requests {
             let slot = slots.acquire_owned().await.ok();
             let mut response = handler.handle(request).await;
             if response.extensions().get::<Abort>().is_some() {
-                // Without an answer: the stream is reset, or the connection closed.
+                // Without a response: the stream is reset, or the connection closed.
                 return Err(Broken("aborted"));
             }
             let unread = left.take();
@@ -110,7 +109,7 @@ impl Service<http::Request<Incoming>> for Requests {
     }
 }
 
-/// `Connection: close` has no place in HTTP/2: there, the client is told by a GOAWAY.
+/// Replaces `Connection: close`, which HTTP/2 does not have, by a GOAWAY.
 fn close_by_goaway(response: &mut Response, ongoing: &Ongoing) {
     if let Some(value) = response.headers_mut().remove(header::CONNECTION)
         && value.as_bytes().eq_ignore_ascii_case(b"close")
@@ -119,7 +118,7 @@ fn close_by_goaway(response: &mut Response, ongoing: &Ongoing) {
     }
 }
 
-/// The answer to a HEAD says how long the body is that it does not have.
+/// Drops the body of a response to HEAD, and sets its content length.
 fn drop_body(response: &mut Response) {
     let body = std::mem::take(response.body_mut());
     if let Some(bytes) = body.bytes() {
@@ -127,7 +126,7 @@ fn drop_body(response: &mut Response) {
     }
 }
 
-/// What a client is told whose request makes no sense, before anybody has looked at it.
+/// The 400 for a request that cannot be parsed.
 fn bad_request(why: &str) -> Response {
     let mut response = Response::new(Body::from(format!("400 Bad Request{why}")));
     *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -138,8 +137,8 @@ fn bad_request(why: &str) -> Response {
     response
 }
 
-/// The body of a response; the exchange is over when it has been sent, or its client is gone.
-/// Or it goes on in another protocol.
+/// Body of a response; the exchange ends when it has been sent or the client has disconnected, unless the connection is
+/// upgraded.
 pub(super) struct ResponseBody {
     body: Body,
     backlog: Option<Arc<Backlog>>,

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 
 use super::ongoing::Ongoing;
 
-/// A socket that remembers how the client began, and says when bytes come.
+/// A socket that keeps the client's first bytes, and reports transferred bytes.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// Gone when the socket is.
+    /// `None` after the socket is given back.
     stream: Option<TcpStream>,
     ongoing: Arc<Ongoing>,
     begin: [u8; 5],
@@ -28,12 +28,12 @@ impl Socket {
         Socket { stream: Some(stream), ongoing, begin: [0; 5], begun: 0 }
     }
 
-    /// Whether the client speaks HTTP where it should speak TLS.
+    /// Whether the client sent plain HTTP instead of TLS.
     pub fn speaks_plain_http(&self) -> bool {
         matches!(&self.begin, b"GET /" | b"HEAD " | b"POST " | b"PUT /" | b"OPTIO")
     }
 
-    /// Tells a client that speaks plain HTTP what is wrong.
+    /// Responds to a client that sent plain HTTP.
     pub async fn refuse_plain_http(&mut self) -> io::Result<()> {
         let answer = b"HTTP/1.0 400 Bad Request\r\n\r\n\
             Client sent an HTTP request to an HTTPS server.\n";
@@ -42,8 +42,8 @@ impl Socket {
         stream.shutdown().await
     }
 
-    /// Acknowledges what came. The client speaks first after the handshake; one whose small writes
-    /// wait for each other (Nagle) would have to wait for the 40 ms of a delayed acknowledgement.
+    /// Acknowledges received bytes at once. The client sends first after the handshake; with Nagle's algorithm its
+    /// small writes would wait for the 40 ms of a delayed acknowledgement.
     pub fn acknowledge(&self) {
         if let Some(stream) = &self.stream {
             let _ = SockRef::from(stream).set_tcp_quickack(true);
@@ -63,7 +63,7 @@ impl Socket {
     }
 }
 
-/// The connection is left to its new owner.
+/// Gives the socket back to the connection.
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(stream) = self.stream.take() {
@@ -72,9 +72,8 @@ impl Drop for Socket {
     }
 }
 
-/// Ends a connection on which all has been said: waits for the client to take it and to close, for no
-/// longer than `limit`. A socket that is closed while the client still says something is reset, and
-/// with it goes what the client has not read yet.
+/// Ends a connection: waits for the client to read all data and to close, at most for `limit`. Closing a socket while
+/// the client still sends resets it, and discards data that the client has not read yet.
 pub(super) async fn linger(mut stream: TcpStream, limit: Duration) {
     if limit.is_zero() {
         return;
@@ -112,7 +111,7 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.speaks_plain_http() {
-            // A TLS alert would stand before the answer that the client understands.
+            // A TLS alert would precede the plain response.
             return Poll::Ready(Ok(bytes.len()));
         }
         let written = ready!(self.stream()?.poll_write(context, bytes));

@@ -1,4 +1,4 @@
-//! The streams of a connection, run by its task.
+//! Streams of a connection, run by its task.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A request and its answer.
+/// A request and its response.
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Streams that one task runs: all that can go on do so in one turn, however many there are.
+/// Streams run by one task: all that are ready are polled in one turn.
 #[derive(Default)]
 pub(super) struct Streams {
     ready: Arc<Ready>,
@@ -25,13 +25,12 @@ struct Running {
 }
 
 impl Streams {
-    /// Where new streams come from.
+    /// The executor for new streams.
     pub fn start(&self) -> Start {
         Start(self.ready.clone())
     }
 
-    /// Lets streams go on, and says whether there were any that could. If there were none, the task
-    /// is woken for the next.
+    /// Polls the ready streams, and returns whether there were any. If not, the task is woken for the next.
     pub fn poll(&mut self, context: &Context<'_>) -> bool {
         let (started, turns) = {
             let mut queues = self.ready.lock();
@@ -64,7 +63,7 @@ impl Streams {
     }
 
     fn go_on(&mut self, place: usize) {
-        // It may have ended, and its place may be another's by now, who looks once in vain then.
+        // The slot may have been reused; the new stream gets one spurious poll.
         let Some(slot) = self.running.get_mut(place) else { return };
         let Some(Running { stream, turn, waker }) = slot else { return };
         turn.queued.store(false, Ordering::Release);
@@ -75,19 +74,19 @@ impl Streams {
     }
 }
 
-/// Starts streams.
+/// Executor that starts streams.
 #[derive(Clone)]
 pub(super) struct Start(Arc<Ready>);
 
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Start {
     fn execute(&self, stream: F) {
-        // What a stream writes is bounded by what its client takes. A share of the task's turn (see
-        // `tokio::task::coop`) would make several turns of one with many streams.
+        // A stream's output is limited by its client's reading. A share of the task's budget (see `tokio::task::coop`)
+        // would split the turn of a connection with many streams.
         self.0.lock().started.push(Box::pin(tokio::task::unconstrained(stream)));
     }
 }
 
-/// What is to be done next.
+/// Streams to be polled.
 #[derive(Default)]
 struct Ready(Mutex<Queues>);
 
@@ -95,7 +94,7 @@ struct Ready(Mutex<Queues>);
 struct Queues {
     started: Vec<Stream>,
     turns: Vec<usize>,
-    /// The connection's task, while it waits.
+    /// Waker of the connection's task, while it waits.
     task: Option<Waker>,
 }
 
@@ -105,7 +104,7 @@ impl Ready {
     }
 }
 
-/// A stream's turn to go on.
+/// Waker of a stream.
 struct Turn {
     place: usize,
     queued: AtomicBool,

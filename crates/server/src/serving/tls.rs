@@ -16,33 +16,32 @@ use super::cipher_suites::{provider, versions};
 use super::client_certificate::AnyClientCertificate;
 use kevel_pki::{CaBundle, Certificate, Dynamic, certified_key};
 
-/// How TLS is spoken.
+/// TLS options.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
-    /// `--tls-min-version`; empty is 1.2.
+    /// `--tls-min-version`; empty means 1.2.
     pub min_version: String,
-    /// `--tls-cipher-suites`; empty is all.
+    /// `--tls-cipher-suites`; empty means all.
     pub cipher_suites: Vec<String>,
-    /// `--tls-curve-preferences`; empty is all.
+    /// `--tls-curve-preferences`; empty means all.
     pub curve_preferences: Vec<i32>,
     /// `--disable-http2-serving`.
     pub disable_http2: bool,
 }
 
-/// A certificate and its key, in files, and for which names it is shown.
+/// Files of a certificate and its key, and the server names that they are for.
 #[derive(Clone, Debug)]
 pub struct ServingCertificate {
-    /// The certificate, and those of the authorities above it.
+    /// Certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key.
     pub key: PathBuf,
-    /// For `--tls-sni-cert-key`: names, of which the first label may be `*`, and addresses. None
-    /// means those that are in the certificate.
+    /// Names of `--tls-sni-cert-key`, whose first label may be `*`, and addresses. Empty means the names in the
+    /// certificate.
     pub names: Vec<String>,
 }
 
-/// The certificates of a server. They, and the authorities of clients, are read again when their
-/// files change.
+/// Serving certificates of a server. These, and the client CAs, are reloaded when their files change.
 #[derive(Debug)]
 pub struct Tls {
     versions: &'static [&'static SupportedProtocolVersion],
@@ -53,7 +52,7 @@ pub struct Tls {
     built: ArcSwap<Built>,
 }
 
-/// A certificate with its key, and for which names it is shown.
+/// A certificate with its key, and its server names.
 #[derive(Debug)]
 struct Pair {
     key: Arc<CertifiedKey>,
@@ -61,7 +60,7 @@ struct Pair {
     explicit: bool,
 }
 
-/// The content of the files when they were last read, and the configuration made of it.
+/// Contents of the files when last read, and the configuration made from them.
 #[derive(Debug)]
 struct Built {
     certificates: Vec<Arc<Pair>>,
@@ -71,9 +70,8 @@ struct Built {
 }
 
 impl Tls {
-    /// Reads the certificates: the first is the one for everybody, the others are for those who
-    /// ask for their names. `client_cas` are the authorities of client certificates, which are only
-    /// asked for if there are some.
+    /// Loads the certificates: the first is the default, the others are chosen by server name (SNI). `client_cas` are
+    /// the CAs of client certificates, which are requested only if there are any.
     pub fn new(
         options: &TlsOptions,
         certificates: &[ServingCertificate],
@@ -92,7 +90,7 @@ impl Tls {
         Tls::from_pairs(options, provider, certificates, client_cas)
     }
 
-    /// A certificate and its key that are in no file, both PEM.
+    /// A certificate and its key as PEM texts.
     pub fn from_pem(
         options: &TlsOptions,
         certificate: &str,
@@ -119,14 +117,13 @@ impl Tls {
         Ok(Tls { versions, provider, disable_http2, certificates, client_cas, built })
     }
 
-    /// Looks for changed files at every handshake: for tests.
+    /// Checks for changed files at every handshake: for tests.
     pub fn impatient(mut self) -> Self {
         self.certificates = self.certificates.into_iter().map(Dynamic::impatient).collect();
         self
     }
 
-    /// The configuration for a client that asks for this name, in lower case, or for none, at this
-    /// address.
+    /// Configuration for a server name, in lower case, or for the local address if the client sends no name.
     pub(super) fn config(&self, server_name: Option<&str>, local: IpAddr) -> Arc<ServerConfig> {
         let built = self.current();
         let config = match server_name {
@@ -182,8 +179,8 @@ impl Pair {
     }
 }
 
-/// The names that are in a certificate. A common name that is an address does not count: nobody
-/// should get the certificate for its address unless it was said so.
+/// Names in a certificate. A common name that is an address does not count: a certificate is chosen by address only if
+/// configured so.
 fn certificate_names(certificate: &Certificate<'_>) -> Vec<String> {
     let common_name = certificate.subject().common_name;
     let host = common_name.strip_prefix("*.").unwrap_or(&common_name);
@@ -193,7 +190,7 @@ fn certificate_names(certificate: &Certificate<'_>) -> Vec<String> {
     common_name.into_iter().chain(certificate.alt_names().dns_names).collect()
 }
 
-/// What a configuration consists of, besides certificates.
+/// Settings of a configuration, besides certificates.
 struct Build<'a> {
     versions: &'static [&'static SupportedProtocolVersion],
     provider: &'a Arc<CryptoProvider>,
@@ -210,7 +207,7 @@ impl Build<'_> {
         let configs = configs.collect::<Result<Vec<_>, _>>()?;
         let default = configs.first().ok_or("no serving certificate")?.clone();
         let mut named = HashMap::new();
-        // Names that were given go before those in certificates, and earlier pairs before later.
+        // Configured names take precedence over those in certificates, and earlier pairs over later ones.
         for explicit in [false, true] {
             let pairs = certificates.iter().zip(&configs).skip(1).rev();
             for (pair, config) in pairs.filter(|(pair, _)| pair.explicit == explicit) {
@@ -245,8 +242,8 @@ impl Build<'_> {
             true => vec![b"http/1.1".to_vec()],
             false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
-        // Clients of Kubernetes keep their connections and do not resume sessions; remembering them
-        // would cost memory for each, and outlive the certificates.
+        // Kubernetes clients keep their connections and do not resume sessions; stored sessions would cost memory and
+        // outlive the certificates.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))

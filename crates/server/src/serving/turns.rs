@@ -1,9 +1,8 @@
-//! Turns of connections that have much to send.
+//! Fair turns of connections with much output.
 //!
-//! Tasks that are ready have their turns one after the other. While three hundred clients read lists, all of
-//! their connections are ready, and who asks for little would have its turn after each of them had one of its own. So
-//! only as many of them as there are processors are ready at a time, and the others wait for those; and between two
-//! such turns the worker looks at its sockets.
+//! Ready tasks run one after the other. While three hundred clients read lists, all their connections are ready, and a
+//! small request would wait for a turn of each. So only as many of them as there are processors are ready at a time,
+//! the others wait; and between two such turns the worker polls its sockets.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::yield_now;
 
-/// From how many bytes on a turn was one of a connection that has much to send. Most answers and events are smaller.
+/// Bytes from which a turn counts as heavy. Most responses and events are smaller.
 const MUCH: usize = 32 << 10;
 
 static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
@@ -21,7 +20,7 @@ static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     Arc::new(Semaphore::new(processors))
 });
 
-/// The turns of a connection's task.
+/// Turns of a connection's task.
 pub(super) struct Turns {
     permits: Arc<Semaphore>,
     state: State,
@@ -30,16 +29,15 @@ pub(super) struct Turns {
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum State {
-    /// The last turn wrote little: the next one begins when there is something to do.
+    /// The last turn wrote little: the next one begins when there is work.
     Light,
     /// The last turn wrote much: the next one needs a permit.
     Heavy,
-    /// For a permit, in the order of asking.
+    /// Waiting for a permit, first come, first served.
     Waiting(Waiting<Option<OwnedSemaphorePermit>>),
     /// A turn with a permit.
     Going(Option<OwnedSemaphorePermit>),
-    /// The turn is over, and there is more to write. Until the worker has looked at its sockets and at other tasks,
-    /// nobody else gets the permit.
+    /// The turn is over with more to write. The permit is kept until the worker has polled its sockets and other tasks.
     Resting { rest: Waiting<()>, _permit: Option<OwnedSemaphorePermit> },
 }
 
@@ -71,13 +69,13 @@ impl Turns {
         }
     }
 
-    /// A turn is over that wrote so many bytes. If there is `more` to do at once, the task is woken for it.
+    /// Ends a turn that wrote so many bytes. If there is `more` to do at once, the task is woken for it.
     pub fn end(&mut self, written: usize, more: bool, context: &mut Context<'_>) {
         let ended = std::mem::replace(&mut self.state, State::Light);
         if more {
             let permit = if let State::Going(permit) = ended { permit } else { None };
             let mut rest = Box::pin(yield_now());
-            // It is not over before the second look.
+            // Completes at the second poll only.
             let _ = rest.as_mut().poll(context);
             self.state = State::Resting { rest, _permit: permit };
         } else if written >= MUCH {

@@ -1,4 +1,4 @@
-//! Connections that go on in another protocol.
+//! Protocol upgrades of connections.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,18 +10,18 @@ use crate::body::Body;
 use crate::future::Pending;
 use crate::handler::Response;
 
-/// On an answer with code 101: what takes the connection over. The answer's body is not sent but
-/// handed on, with all that the handler chain has hung on it: the exchange lasts as long as it does.
+/// Extension of a 101 response: the function that takes the connection over. The response's body is not sent but passed
+/// to it, with the values that filters attached: the exchange lasts as long.
 #[derive(Clone)]
 pub struct Upgrade(Arc<Mutex<Option<Takeover>>>);
 
-/// A connection that was taken over.
+/// An upgraded connection.
 pub type Taken = TokioIo<Upgraded>;
 
 type Takeover = Box<dyn FnOnce(Taken, Body) -> Pending<'static, ()> + Send>;
 
 impl Upgrade {
-    /// Lets a function take the connection over.
+    /// An upgrade handled by a function.
     pub fn new<F: Future<Output = ()> + Send + 'static>(
         takeover: impl FnOnce(Taken, Body) -> F + Send + 'static,
     ) -> Self {
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Upgrade {
     }
 }
 
-/// What a connection does once its last answer, with code 101, is out.
+/// Upgrade to run after the last response of a connection, the 101.
 #[derive(Default)]
 pub(super) struct Next(Mutex<Option<Planned>>);
 
@@ -48,7 +48,7 @@ struct Planned {
 }
 
 impl Next {
-    /// Plans what an answer says. The exchange comes back if it says nothing.
+    /// Plans the upgrade of a response. Returns the exchange if there is none.
     pub fn plan(
         &self,
         response: &mut Response,
@@ -65,7 +65,7 @@ impl Next {
         None
     }
 
-    /// Does what was planned, if something was. Told to finish, it goes on to its end.
+    /// Runs the planned upgrade, if any, to its end even if the connection was ordered to finish.
     pub async fn go_on(&self, ongoing: &Ongoing) {
         let Some(planned) = lock(&self.0).take() else { return };
         let Planned { on_upgrade, takeover, body, exchange } = planned;
