@@ -1,4 +1,4 @@
-//! What audits a server: its policy and its backends.
+//! The auditor of a server: its policy and backends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
@@ -12,13 +12,13 @@ use super::event::Event;
 use super::metrics::AuditMetrics;
 use super::policy::Policy;
 
-/// Decides what is kept, and keeps it.
+/// Evaluates the audit policy and sends events to the backend.
 pub struct Auditor {
     pub(super) policy: Policy,
     backend: Box<dyn Backend>,
     pub(super) metrics: AuditMetrics,
     pub(super) clock: Clock,
-    /// Events of requests whose clients are gone, on their way to a backend.
+    /// Events of disconnected clients' requests, on their way to a backend.
     detached: Mutex<JoinSet<bool>>,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Auditor {
 }
 
 impl Auditor {
-    /// Audits by a policy.
+    /// An auditor with a policy and a backend.
     pub fn new(
         policy: Policy,
         backend: Box<dyn Backend>,
@@ -39,13 +39,13 @@ impl Auditor {
         Auditor { policy, backend, metrics, clock, detached: Mutex::default() }
     }
 
-    /// Gives an event to the backends.
+    /// Sends an event to the backend.
     pub(super) async fn process(&self, event: Arc<Event>) -> bool {
         self.metrics.events.increment();
         self.backend.process(&[event]).await
     }
 
-    /// The same without waiting: what is not done at once is done in a task.
+    /// Sends an event without waiting: the rest runs in a task.
     pub(super) fn process_detached(self: Arc<Self>, event: Arc<Event>) {
         let Ok(runtime) = Handle::try_current() else {
             tracing::error!("audit event {} is lost: nobody is there to keep it", event.audit_id);
@@ -61,7 +61,7 @@ impl Auditor {
         }
     }
 
-    /// Keeps all events that there are. No request may come any more.
+    /// Flushes all events. Must be called after the last request.
     pub async fn shut_down(&self) {
         let mut detached =
             std::mem::take(&mut *self.detached.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,4 +1,4 @@
-//! Where events go.
+//! Audit backends (upstream: `audit.Backend`).
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use super::event::Event;
 use crate::future::Pending;
 use crate::metrics::{Counter, Description, Family, Metrics};
 
-/// Keeps events.
+/// A backend of audit events (upstream: `audit.Backend`).
 pub trait Backend: Send + Sync + 'static {
-    /// What it is called in messages: `buffered<webhook>`.
+    /// Name in messages: `buffered<webhook>`.
     fn name(&self) -> String;
 
-    /// Keeps events; `false` if some could not be kept, which it has [told](Errors::tell) by then.
+    /// Stores events; `false` if some could not be stored, which the backend has [reported](Errors::tell).
     fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool>;
 
-    /// Keeps what it still holds. Nothing is given to it afterwards.
+    /// Flushes the remaining events. No others follow.
     fn shut_down(&self) -> Pending<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Events that could not be kept: counted, and told in the server's own log.
+/// Events that could not be stored: counted and logged.
 #[derive(Clone, Debug)]
 pub struct Errors(Arc<Family<Counter>>);
 
 impl Errors {
-    /// Counts in these metrics.
+    /// Registers the metric.
     pub fn new(metrics: &Metrics) -> Self {
         Errors(metrics.counter(Description {
             name: "apiserver_audit_error_total",
@@ -34,7 +34,7 @@ impl Errors {
         }))
     }
 
-    /// Says that some events are lost, or not what they should be.
+    /// Reports events that are lost or incomplete.
     pub fn tell(&self, plugin: &str, error: &str, impacted: &[Arc<Event>]) {
         self.0.with(&[plugin]).add(impacted.len() as u64);
         let events: Vec<String> = impacted.iter().map(|event| event.to_legacy()).collect();
@@ -46,7 +46,7 @@ impl Errors {
     }
 }
 
-/// All of some backends, one after the other.
+/// Several backends, called one after the other.
 pub struct Union(pub Vec<Box<dyn Backend>>);
 
 impl std::fmt::Debug for Union {
@@ -86,7 +86,7 @@ impl Backend for Union {
     }
 }
 
-/// The mode `blocking`: a request goes on even if its event is lost.
+/// Mode `blocking`: a request continues even if its event is lost.
 pub struct IgnoreErrors<B>(pub B);
 
 impl<B> std::fmt::Debug for IgnoreErrors<B> {

@@ -1,4 +1,4 @@
-//! Events that wait in a queue, so that no request waits for them.
+//! Queue of audit events, so that requests do not wait for the backend (mode `batch`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,38 +16,37 @@ use crate::future::Pending;
 
 const PLUGIN: &str = "buffered";
 
-/// How many batches may be on their way at once. The others wait in the queue: a receiver that
-/// hangs must not take the memory.
+/// Batches being sent at once. Others stay in the queue, so that a hanging receiver does not take all memory.
 const MAX_SENDING: usize = 64;
 
-/// How events are gathered.
+/// Options of batches (`--audit-log-batch-*`, `--audit-webhook-batch-*`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batch {
-    /// How many events wait before more are dropped.
+    /// Events in the queue before more are dropped.
     pub buffer_size: usize,
-    /// How many events a batch has at most.
+    /// Most events of a batch.
     pub max_size: usize,
-    /// How long an event waits for others, at most.
+    /// Longest wait of an event for others.
     pub max_wait: Duration,
-    /// How many batches there may be.
+    /// Rate limit of batches.
     pub throttle: Option<Throttle>,
-    /// Whether the next batch is sent while others are on their way.
+    /// Whether a batch is sent while others are on their way.
     pub concurrent: bool,
 }
 
-/// A rate of batches.
+/// Rate limit of batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throttle {
-    /// On average, per second.
+    /// Batches per second on average.
     pub qps: f32,
-    /// At once, after a pause.
+    /// Batches at once, after a pause.
     pub burst: usize,
 }
 
-/// The mode `batch`.
+/// Mode `batch`.
 pub struct Buffered {
     delegate: Arc<dyn Backend>,
-    /// Gone when it is shut down.
+    /// `None` after the shutdown.
     queue: Mutex<Option<Sender<Arc<Event>>>>,
     sending: Mutex<Option<JoinHandle<()>>>,
     errors: Errors,
@@ -60,7 +59,7 @@ impl std::fmt::Debug for Buffered {
 }
 
 impl Buffered {
-    /// Begins to pass events on.
+    /// Starts the task that sends batches.
     pub fn start(delegate: impl Backend, batch: Batch, errors: Errors) -> Self {
         let delegate: Arc<dyn Backend> = Arc::new(delegate);
         let (queue, waiting) = channel(batch.buffer_size.max(1));
@@ -90,7 +89,7 @@ impl Backend for Buffered {
             self.errors.tell(PLUGIN, error, events.get(index..).unwrap_or_default());
             break;
         }
-        // A request does not fail because of it.
+        // A request does not fail because of a full queue.
         Box::pin(std::future::ready(true))
     }
 
@@ -108,7 +107,7 @@ impl Backend for Buffered {
     }
 }
 
-/// Passes events on until there will be no more.
+/// Sends batches until the queue is closed.
 async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, batch: Batch) {
     let mut sending = JoinSet::new();
     let mut bucket = batch.throttle.map(Bucket::new);
@@ -117,7 +116,7 @@ async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, bat
             bucket.take().await;
         }
         let delegate = delegate.clone();
-        // In a task of its own, so that a panic loses one batch only.
+        // In a task of its own, so that a panic loses only one batch.
         let process = async move { delegate.process(&events).await };
         sending.spawn(Metered::task(Box::pin(process), "audit"));
         while sending.try_join_next().is_some() {}
@@ -129,7 +128,7 @@ async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, bat
     while sending.join_next().await.is_some() {}
 }
 
-/// The next batch; `None` if there will be no more.
+/// The next batch; `None` after the queue is closed.
 async fn gather(waiting: &mut Receiver<Arc<Event>>, batch: &Batch) -> Option<Vec<Arc<Event>>> {
     let mut events = vec![waiting.recv().await?];
     let until = timer_now() + batch.max_wait;
@@ -142,7 +141,7 @@ async fn gather(waiting: &mut Receiver<Arc<Event>>, batch: &Batch) -> Option<Vec
     Some(events)
 }
 
-/// A bucket of tokens, of which every batch takes one.
+/// Token bucket; every batch takes a token.
 struct Bucket {
     throttle: Throttle,
     tokens: f64,

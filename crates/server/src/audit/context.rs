@@ -1,4 +1,4 @@
-//! The audit event that a request carries through the chain.
+//! Audit event of a request in the handler chain (upstream: `AuditContext`).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +18,12 @@ use super::source_ips::source_ips;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
-/// How much of a user agent is kept.
+/// Longest user agent in an event, in bytes.
 const MAX_USER_AGENT: usize = 1024;
-/// What follows a user agent that is not kept whole.
+/// Suffix of a truncated user agent.
 const TRUNCATED: &str = "...TRUNCATED";
 
-/// What auditors see of a request.
+/// Facts of a request for its audit event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AuditedRequest<'a> {
     pub parts: &'a Parts,
@@ -33,7 +33,7 @@ pub(crate) struct AuditedRequest<'a> {
     pub received: SystemTime,
 }
 
-/// The event of a request, as it grows. Without a policy it is nothing, and nothing is done.
+/// Audit event of a request, filled in along the chain. Without a policy it is empty, and all methods do nothing.
 #[derive(Clone, Default)]
 pub struct AuditContext(Option<Arc<Shared>>);
 
@@ -56,19 +56,19 @@ impl std::fmt::Debug for AuditContext {
 }
 
 impl AuditContext {
-    /// That of a request with this audit ID.
+    /// The context of a request with this audit ID.
     pub(crate) fn new(auditor: Arc<Auditor>, audit_id: &str) -> Self {
         let event = Event { audit_id: audit_id.to_owned(), ..Event::default() };
         let state = Mutex::new(State { event, ..State::default() });
         AuditContext(Some(Arc::new(Shared { auditor, state })))
     }
 
-    /// How much of the request is kept.
+    /// Audit level of the request.
     pub fn level(&self) -> Level {
         self.state().map_or(Level::None, |state| state.event.level)
     }
 
-    /// Adds an annotation, unless there is one with this key.
+    /// Adds an annotation, unless the key is set.
     pub fn annotate(&self, key: &str, value: &str) {
         let Some(mut state) = self.state() else { return };
         let Event { annotations, audit_id, .. } = &mut state.event;
@@ -82,7 +82,7 @@ impl AuditContext {
         }
     }
 
-    /// Notes what was sent: an object as it was read, with its defaults.
+    /// Records the request object, decoded and defaulted.
     pub fn request_object(&self, object: &Value, schema: Schema<'_>) {
         let Some(mut state) = self.audited(Level::Metadata) else { return };
         let reference = state.event.object_ref.get_or_insert_default();
@@ -102,14 +102,14 @@ impl AuditContext {
         }
     }
 
-    /// Notes what was sent: a patch.
+    /// Records the patch of the request.
     pub fn request_patch(&self, patch: impl FnOnce() -> Bytes) {
         if let Some(mut state) = self.audited(Level::Request) {
             state.event.request_object = object::patch(&patch());
         }
     }
 
-    /// Notes that the user speaks for another one, permitted by a verb that may be constrained.
+    /// Records the impersonated user, and the constrained verb that permitted it, if any.
     pub(crate) fn impersonate(&self, user: &User, constraint: &str) {
         if let Some(mut state) = self.audited(Level::Metadata) {
             state.event.impersonated_user = Some(user.clone());
@@ -117,7 +117,7 @@ impl AuditContext {
         }
     }
 
-    /// Evaluates the policy and notes user and request. `false` if the level is `None`.
+    /// Evaluates the policy and records user and request. `false` at level `None`.
     pub(crate) fn begin(&self, request: &AuditedRequest<'_>) -> bool {
         let (Some(shared), Some(mut state)) = (&self.0, self.state()) else {
             return false;
@@ -150,14 +150,14 @@ impl AuditContext {
         true
     }
 
-    /// Notes how the request is answered.
+    /// Records the status of the response.
     pub(crate) fn respond(&self, status: ResponseStatus) {
         if let Some(mut state) = self.state() {
             state.event.response_status = Some(status);
         }
     }
 
-    /// Notes what it is answered with, if that is an object.
+    /// Records the response object, if the body is one.
     pub(crate) fn response_object(&self, content_type: &str, body: &[u8]) {
         if let Some(mut state) = self.audited(Level::RequestResponse) {
             let kept = object::answer(content_type, body, state.omit_managed_fields);
@@ -165,7 +165,7 @@ impl AuditContext {
         }
     }
 
-    /// The same of an object that is not written for its client.
+    /// Records the response object of an in-process request.
     pub(crate) fn response_tree(&self, object: &Value, schema: Schema<'_>) {
         if let Some(mut state) = self.audited(Level::RequestResponse) {
             let kept = object::typed(object, schema, state.omit_managed_fields);
@@ -173,7 +173,7 @@ impl AuditContext {
         }
     }
 
-    /// Keeps the event as it is at this stage. `false` if the request must not go on.
+    /// Sends the event at a stage. `false` if the request must not continue.
     pub(crate) async fn process(&self, stage: Stage) -> bool {
         match self.at(stage) {
             Some((auditor, event)) => auditor.process(event).await,
@@ -181,21 +181,21 @@ impl AuditContext {
         }
     }
 
-    /// The same for a request whose client is gone.
+    /// Sends the event of a request whose client has disconnected.
     pub(crate) fn process_detached(&self, stage: Stage) {
         if let Some((auditor, event)) = self.at(stage) {
             auditor.process_detached(event);
         }
     }
 
-    /// Counts a request that is refused because its event could not be kept.
+    /// Counts a request that is refused because its event could not be stored.
     pub(crate) fn reject(&self) {
         if let Some(shared) = &self.0 {
             shared.auditor.metrics.rejected.increment();
         }
     }
 
-    /// The event at a stage; `None` if the stage is not kept.
+    /// The event at a stage; `None` if the stage is omitted.
     fn at(&self, stage: Stage) -> Option<(Arc<Auditor>, Arc<Event>)> {
         let auditor = self.0.as_ref()?.auditor.clone();
         let mut state = self.audited(Level::Metadata)?;
@@ -215,7 +215,7 @@ impl AuditContext {
         Some(shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is known of a request of which at least so much is kept.
+    /// State of a request whose level is at least this.
     fn audited(&self, least: Level) -> Option<MutexGuard<'_, State>> {
         self.state().filter(|state| state.event.level >= least)
     }
@@ -237,7 +237,7 @@ fn user_agent(request: &AuditedRequest<'_>) -> String {
     }
 }
 
-/// Path and query, without the token that some put there.
+/// Path and query, with `access_token` masked.
 fn request_uri(request: &AuditedRequest<'_>) -> String {
     const TOKEN: &str = "access_token=";
     let uri = request.parts.uri.path_and_query().map_or("", |uri| uri.as_str());

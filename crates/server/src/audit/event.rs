@@ -1,4 +1,4 @@
-//! An event: what is known about a request at a stage.
+//! Audit events of requests, by stage.
 
 mod json;
 
@@ -16,17 +16,17 @@ use super::object;
 use crate::user::User;
 use crate::verb::Verb;
 
-/// How much of a request is kept.
+/// Audit level (upstream: `audit.Level`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing.
+    /// No event.
     #[default]
     None,
-    /// Metadata: the user, the request and the code of its response.
+    /// Metadata: user, request and response code.
     Metadata,
-    /// That, and what was sent.
+    /// Metadata, and the request object.
     Request,
-    /// That, and what was answered.
+    /// Metadata, request object and response object.
     RequestResponse,
 }
 
@@ -35,7 +35,7 @@ impl Level {
     pub const ALL: [Level; 4] =
         [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
 
-    /// The level's name.
+    /// Name of the level.
     pub const fn name(self) -> &'static str {
         match self {
             Level::None => "None",
@@ -46,17 +46,17 @@ impl Level {
     }
 }
 
-/// How far a request has come.
+/// Audit stage of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// The request is known, its answer not yet.
+    /// The request has been received.
     #[default]
     RequestReceived,
-    /// The answer has begun; for long-running requests only, and for those that are refused.
+    /// The response has begun; only for long-running and refused requests.
     ResponseStarted,
-    /// The answer has been given.
+    /// The response is complete.
     ResponseComplete,
-    /// There is no answer but a panic.
+    /// The handler panicked.
     Panic,
 }
 
@@ -65,7 +65,7 @@ impl Stage {
     pub const ALL: [Stage; 4] =
         [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic];
 
-    /// The stage's name.
+    /// Name of the stage.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::RequestReceived => "RequestReceived",
@@ -85,11 +85,11 @@ pub struct Event {
     pub stage: Stage,
     pub request_uri: String,
     pub verb: Verb,
-    /// The authenticated user; none where authentication failed.
+    /// Authenticated user; `None` if authentication failed.
     pub user: Option<Arc<User>>,
-    /// The impersonated user.
+    /// Impersonated user.
     pub impersonated_user: Option<User>,
-    /// The verb that permitted it, if it is a constrained one.
+    /// Constrained verb that permitted the impersonation, if any.
     pub impersonation_constraint: String,
     pub source_ips: Vec<IpAddr>,
     pub user_agent: String,
@@ -104,7 +104,7 @@ pub struct Event {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a request is about.
+/// Object of a request (`objectRef`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ObjectReference {
@@ -118,35 +118,35 @@ pub struct ObjectReference {
     pub subresource: String,
 }
 
-/// How a request was answered.
+/// Status of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseStatus {
-    /// The HTTP status code.
+    /// HTTP status code.
     pub code: u16,
     json: Bytes,
 }
 
-/// How a Status begins.
+/// Beginning of an encoded Status.
 const STATUS: &[u8] = br#"{"kind":"Status","apiVersion":"v1","#;
 
 impl ResponseStatus {
-    /// Nothing but a code.
+    /// A status with a code only.
     pub fn code(code: u16) -> Self {
         ResponseStatus { code, json: format!(r#"{{"metadata":{{}},"code":{code}}}"#).into() }
     }
 
-    /// A Status without kind and version.
+    /// A Status as JSON without kind and version.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// A Status, with the code of the answer, which the Status of a success does not say.
+    /// A Status with the response's code, which a successful Status does not have.
     pub fn of(code: u16, status: &Status) -> Self {
         let status = Status { metadata: ListMeta::default(), code, ..status.clone() };
         ResponseStatus { code, json: without_kind(&status.to_json()).into() }
     }
 
-    /// What an answer says: its code, and all else if it is a Status.
+    /// Status of a response: its code, and all other fields if the body is a Status.
     pub fn read(code: u16, content_type: &str, body: &[u8]) -> Self {
         match object::status(content_type, body, code) {
             Some(status) => ResponseStatus { code, json: without_kind(&status).into() },
@@ -161,7 +161,7 @@ fn without_kind(status: &[u8]) -> Vec<u8> {
 }
 
 impl Event {
-    /// The event as a document of its own, with a line break behind it.
+    /// The event as a JSON document with a line break at its end.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","#.to_vec();
         self.write_fields(&mut out);
@@ -169,13 +169,13 @@ impl Event {
         out
     }
 
-    /// Appends the event as an item of a list, which has neither kind nor version.
+    /// Appends the event as an item of a list, without kind and version.
     pub fn write_item(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         self.write_fields(out);
     }
 
-    /// The event as a line of text, as logs had it before there was a format.
+    /// The event as a line of text (`--audit-log-format=legacy`).
     pub fn to_legacy(&self) -> String {
         let list = |items: &[String]| {
             let quoted: Vec<String> = items.iter().map(|item| quote(item)).collect();
@@ -207,14 +207,14 @@ impl Event {
         ];
         let mut line = format!("{} AUDIT:", trimmed(self.request_received_timestamp));
         for (name, value) in fields {
-            // A string always takes it.
+            // Writing to a String cannot fail.
             let _ = write!(line, " {name}={}", quote(&value));
         }
         line
     }
 }
 
-/// A time without zeros at its end.
+/// A time without trailing zeros.
 fn trimmed(time: MicroTime) -> String {
     let text = time.to_string();
     let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Events in a file.
+//! Audit log backend: events in a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,28 +15,28 @@ use crate::future::Pending;
 
 const PLUGIN: &str = "log";
 
-/// How an event is written.
+/// Format of an event in the log (`--audit-log-format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// An object.
+    /// A JSON object.
     Json,
     /// A line of text.
     Legacy,
 }
 
-/// Where events are written.
+/// Output of the log.
 #[derive(Debug)]
 pub enum Output {
     /// Standard output.
     Stdout,
-    /// A file that only grows.
+    /// A file without rotation.
     File(File),
-    /// A file that makes room for a new one when it is large.
+    /// A file with rotation by size.
     Rotated(Rotated),
 }
 
 impl Output {
-    /// The file at a path, or standard output for `-`; made if it is not there.
+    /// Opens the file at a path, created if absent, or standard output for `-`.
     pub fn open(path: &str, rotation: Rotation, clock: &Clock) -> Result<Self, String> {
         if path == "-" {
             return Ok(Output::Stdout);
@@ -58,7 +58,7 @@ impl Output {
     }
 }
 
-/// Readable by the server's own user alone.
+/// Creates a file that only the server's user can read.
 fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -66,7 +66,7 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-/// Writes events as they come.
+/// Backend that writes events to a log.
 #[derive(Debug)]
 pub struct Log {
     output: Mutex<Output>,
@@ -75,12 +75,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log in this format.
+    /// A log in a format.
     pub fn new(output: Output, format: Format, errors: Errors) -> Self {
         Log { output: Mutex::new(output), format, errors }
     }
 
-    /// One write for each event, so that a line is there whole or not at all.
+    /// Writes an event with a single write, so that a line is never split.
     fn write(&self, event: &Arc<Event>) -> bool {
         let line = match self.format {
             Format::Json => event.to_json(),

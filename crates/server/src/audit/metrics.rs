@@ -1,10 +1,10 @@
-//! What is counted of events.
+//! Audit metrics.
 
 use std::sync::Arc;
 
 use crate::metrics::{Counter, Description, Family, Metrics};
 
-/// The metrics of auditing, which are shown whether or not there is a policy.
+/// Audit metrics, exported even without a policy.
 #[derive(Debug)]
 pub struct AuditMetrics {
     pub(super) events: Arc<Counter>,
@@ -13,7 +13,7 @@ pub struct AuditMetrics {
 }
 
 impl AuditMetrics {
-    /// Adds them to a server's.
+    /// Registers the metrics.
     pub fn new(metrics: &Metrics) -> Self {
         let counter = |name, help, labels| metrics.counter(Description { name, help, labels });
         AuditMetrics {

@@ -1,8 +1,7 @@
-//! Auditing: events about requests, by a policy, for backends that keep them.
+//! Auditing: events about requests, selected by a policy and stored by backends.
 //!
-//! The [`Policy`] says how much of a request is kept, stage by stage; an [`Event`] is what is kept;
-//! a [`Backend`] keeps it. Requests carry an [`AuditContext`] to which all on their way may
-//! add; without a policy it is nothing, and costs nothing.
+//! The [`Policy`] sets the level of a request and its stages; an [`Event`] holds the facts; a [`Backend`] stores it.
+//! Requests carry an [`AuditContext`] that handlers add to; without a policy it is empty, and costs nothing.
 //!
 //! ```text
 //! request ─▶ context ─▶ event ─▶ union ─┬─▶ truncate? ─▶ mode ─▶ log      mode: buffered, or blocking,

@@ -1,4 +1,4 @@
-//! Objects as events hold them: compact JSON, whatever they came in.
+//! Objects in events: compact JSON, whatever the media type.
 
 use bytes::Bytes;
 use kevel_api::builtin;
@@ -10,7 +10,7 @@ use kevel_codec::{cbor, protobuf, yaml};
 
 use crate::negotiate::MediaType;
 
-/// An object of a known type.
+/// JSON of a typed object.
 pub(super) fn typed(value: &Value, schema: Schema<'_>, omit_managed_fields: bool) -> Bytes {
     let mut out = Vec::with_capacity(1024);
     if omit_managed_fields && has_managed_fields(value) {
@@ -23,12 +23,12 @@ pub(super) fn typed(value: &Value, schema: Schema<'_>, omit_managed_fields: bool
     out.into()
 }
 
-/// A patch, which may be YAML; `None` if it is neither.
+/// A patch as JSON, converted from YAML if needed; `None` if it is neither.
 pub(super) fn patch(body: &[u8]) -> Option<Bytes> {
     compact(body).or_else(|| compact(&yaml::to_json(body).ok()?.text))
 }
 
-/// The object that an answer holds; `None` if it is none, as that of `/version` is not.
+/// The object in a response; `None` if there is none, as for `/version`.
 pub(super) fn answer(content_type: &str, body: &[u8], omit_managed_fields: bool) -> Option<Bytes> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     let media_is = |wanted: MediaType| wanted.name() == media;
@@ -49,8 +49,8 @@ pub(super) fn answer(content_type: &str, body: &[u8], omit_managed_fields: bool)
     Some(typed(&envelope.decode(schema).ok()?, schema, omit_managed_fields))
 }
 
-/// The Status that an answer is, without metadata and with the answer's code; `None` if it is none. Of other answers
-/// little is looked at.
+/// The Status in a response, without metadata and with the response's code; `None` if the body is no Status, which its
+/// first bytes tell.
 pub(super) fn status(content_type: &str, body: &[u8], code: u16) -> Option<Bytes> {
     const BEGIN: usize = 64;
     const KIND: &[u8] = b"Status";
@@ -82,7 +82,7 @@ fn json_answer(body: &[u8], omit_managed_fields: bool) -> Option<Bytes> {
     if !omit_managed_fields || !names_managed_fields(body) {
         return compact(body);
     }
-    // Built-in types have an order of their own; the others are written sorted.
+    // Built-in types keep their field order; others are sorted.
     let schema = schema(&meta.api_version, &meta.kind);
     let mut value = match schema {
         Some(schema) => json::decode(body, schema, Unknown::Ignore).ok()?.value,
@@ -107,7 +107,7 @@ fn schema(api_version: &str, kind: &str) -> Option<Schema<'static>> {
     builtin::schema(&kind.group, &kind.version, &kind.kind)
 }
 
-/// A document without white space, and with what HTML would stumble over escaped.
+/// JSON without white space, and with HTML characters escaped.
 fn compact(body: &[u8]) -> Option<Bytes> {
     let text = json::compact(body).ok()?;
     let mut out = Vec::with_capacity(text.len());
@@ -119,7 +119,7 @@ fn has_managed_fields(value: &Value) -> bool {
     value.at(&["metadata", "managedFields"]).is_some()
 }
 
-/// Takes the managed fields out of an object, a list's items, and the objects of a table's rows.
+/// Removes managedFields from an object, a list's items, and the objects of a Table's rows.
 fn strip(value: &mut Value) {
     if let Some(metadata) = value.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
         metadata.remove("managedFields");

@@ -1,4 +1,4 @@
-//! The policy: how much of which request is kept.
+//! Audit policy: the level of each request.
 
 mod read;
 
@@ -22,19 +22,19 @@ pub struct Policy {
     omit_managed_fields: bool,
 }
 
-/// What the policy says about a request.
+/// Result of the policy for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict<'p> {
-    /// How much of it is kept.
+    /// Audit level.
     pub level: Level,
-    /// Whether objects are kept without `metadata.managedFields`.
+    /// Whether objects are recorded without `metadata.managedFields`.
     pub omit_managed_fields: bool,
-    /// The stages that are not kept: the policy's and the rule's.
+    /// Omitted stages: the policy's and the rule's.
     omit_stages: [&'p [Stage]; 2],
 }
 
 impl Verdict<'_> {
-    /// The stages that are not kept.
+    /// Omitted stages.
     pub fn omitted(&self) -> impl Iterator<Item = Stage> {
         self.omit_stages.into_iter().flatten().copied()
     }
@@ -61,7 +61,7 @@ struct GroupResources {
 }
 
 impl Policy {
-    /// Reads a policy file; the errors are those of the reference's start.
+    /// Loads a policy file; the errors are the reference's.
     pub fn load(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let text = std::fs::read(path)
@@ -69,12 +69,12 @@ impl Policy {
         Policy::parse(&text).map_err(|error| format!("{error}: from file {shown}"))
     }
 
-    /// Reads the text of a policy. What it says beyond what is known is warned of.
+    /// Parses a policy. Unknown fields are logged as warnings.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         read::policy(text)
     }
 
-    /// What is kept of a request.
+    /// Evaluates the policy for a request.
     pub fn evaluate(&self, info: &RequestInfo, user: Option<&User>) -> Verdict<'_> {
         let rule = self.rules.iter().find(|rule| rule.matches(info, user));
         Verdict {
@@ -117,7 +117,7 @@ impl GroupResources {
         let (resource, subresource) = (info.resource.as_str(), info.subresource.as_str());
         let named = self.resource_names.is_empty() || self.resource_names.contains(&info.name);
         let matches = |wanted: &String| match wanted.split_once('/') {
-            // Everything, and every subresource of it.
+            // Everything, including all subresources.
             _ if wanted == "*" => true,
             None => subresource.is_empty() && wanted == resource,
             Some(("*", wanted)) if !subresource.is_empty() && wanted == subresource => true,

@@ -1,5 +1,5 @@
-//! A file that makes room for a new one when it is large: `audit.log` becomes
-//! `audit-2006-01-02T15-04-05.000.log`, and those that are too many or too old go.
+//! Log rotation: `audit.log` becomes `audit-2006-01-02T15-04-05.000.log`, and backups that are too many or too old are
+//! removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,37 +10,37 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use kevel_api::time::{MicroTime, Time};
 use kevel_clock::Clock;
 
-/// When a new file is begun, and what becomes of the old ones.
+/// Options of the rotation (`--audit-log-max*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// How large a file may be; 0 is no limit.
+    /// Largest size of a file; 0 is no limit.
     pub max_bytes: u64,
-    /// For how many days old files are kept, by the date in their names; 0 keeps them.
+    /// Days that backups are kept, by the date in their names; 0 keeps them.
     pub max_age_days: i64,
-    /// How many old files are kept; 0 keeps them all.
+    /// Number of backups that are kept; 0 keeps all.
     pub max_backups: usize,
-    /// Whether old files are compressed.
+    /// Whether backups are compressed.
     pub compress: bool,
 }
 
-/// A file and its old ones.
+/// A log file with its backups.
 #[derive(Debug)]
 pub struct Rotated {
     path: PathBuf,
     rotation: Rotation,
     clock: Clock,
     open: Option<(File, u64)>,
-    /// Wakes the thread that cares for old files; it ends with this.
+    /// Wakes the thread that removes and compresses backups; the thread ends with this value.
     mill: Option<SyncSender<()>>,
 }
 
 impl Rotated {
-    /// The file at a path. It is opened when something is written.
+    /// The log file at a path. It is opened at the first write.
     pub fn new(path: &Path, rotation: Rotation, clock: Clock) -> Self {
         Rotated { path: path.to_owned(), rotation, clock, open: None, mill: None }
     }
 
-    /// Writes all of a line into one file.
+    /// Writes a whole line into one file.
     pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         let (length, limit) = (line.len() as u64, self.rotation.max_bytes);
         if length > limit {
@@ -85,7 +85,7 @@ impl Rotated {
         Ok(())
     }
 
-    /// Moves the old file aside, if there is one; the new one is as accessible as it was.
+    /// Renames the current file, if any, and opens a new one with its mode and owner.
     fn open_new(&mut self) -> io::Result<()> {
         let old = fs::metadata(&self.path).ok();
         if old.is_some() {
@@ -107,7 +107,7 @@ impl Rotated {
         self.path.with_file_name(format!("{prefix}{stamp}{extension}"))
     }
 
-    /// Old files may take long: a thread of its own cares for them, so that no request waits.
+    /// Wakes the thread for backups: its work may take long, and no request must wait for it.
     fn tidy_later(&mut self) {
         let (path, rotation) = (&self.path, self.rotation);
         if rotation.max_backups == 0 && rotation.max_age_days == 0 && !rotation.compress {
@@ -124,21 +124,21 @@ impl Rotated {
             self.mill = start();
         }
         match self.mill.as_ref().map(|mill| mill.try_send(())) {
-            // Told already.
+            // Already woken.
             Some(Ok(()) | Err(TrySendError::Full(()))) => {}
             None | Some(Err(TrySendError::Disconnected(()))) => self.mill = None,
         }
     }
 }
 
-/// Gives a file to the owner of another, if that is permitted.
+/// Sets a file's owner to that of another, if permitted.
 fn give(file: &File, like: Option<&fs::Metadata>) {
     if let Some(like) = like {
         let _ = fchown(file, Some(like.uid()), Some(like.gid()));
     }
 }
 
-/// What stands before and behind the date in the names of old files.
+/// Prefix and suffix of the date in the names of backups.
 fn name_parts(path: &Path) -> (String, String) {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match name.rfind('.') {
@@ -157,7 +157,7 @@ fn tidy_when_told(path: &Path, rotation: Rotation, clock: &Clock, told: &Receive
 
 const GZIP: &str = ".gz";
 
-/// Removes old files that are too many or too old, and compresses the others.
+/// Removes backups that are too many or too old, and compresses the others.
 fn tidy(path: &Path, rotation: Rotation, now: Time) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -171,12 +171,12 @@ fn tidy(path: &Path, rotation: Rotation, now: Time) -> io::Result<()> {
             backups.push((time, name));
         }
     }
-    // The newest first.
+    // Newest first.
     backups.sort_by(|a, b| b.cmp(a));
     let oldest = now.seconds.saturating_sub(rotation.max_age_days.saturating_mul(86_400));
     let mut kept: Vec<String> = Vec::new();
     for (time, name) in backups {
-        // A file that is being compressed is there twice.
+        // A file that is being compressed exists twice.
         let plain = name.strip_suffix(GZIP).unwrap_or(&name).to_owned();
         let counted = kept.contains(&plain);
         let many = rotation.max_backups > 0 && !counted && kept.len() >= rotation.max_backups;
@@ -196,7 +196,7 @@ fn tidy(path: &Path, rotation: Rotation, now: Time) -> io::Result<()> {
     Ok(())
 }
 
-/// The second that the name of an old file says.
+/// Time in the name of a backup, in seconds.
 fn time_of(name: &str, prefix: &str, extension: &str) -> Option<i64> {
     let name = name.strip_suffix(GZIP).unwrap_or(name);
     let stamp = name.strip_prefix(prefix)?.strip_suffix(extension)?;
@@ -212,7 +212,7 @@ fn compress(path: &Path) -> io::Result<()> {
     name.push(GZIP);
     let target = PathBuf::from(name);
     let result = compress_into(path, &target);
-    // Half of a file is none; the whole one is still there.
+    // Of a failed compression, the incomplete target is removed and the original kept.
     fs::remove_file(if result.is_ok() { path } else { &target })?;
     result
 }

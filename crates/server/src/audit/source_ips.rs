@@ -1,4 +1,4 @@
-//! Where a request came from, as far as proxies say it.
+//! Source IPs of a request, with those that proxies report.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,8 +7,7 @@ use http::{HeaderMap, HeaderName};
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// The addresses that a request passed: those that proxies name, then the peer's, which alone is
-/// known for sure.
+/// Source IPs: those in proxy headers, then the peer's, which alone is certain.
 pub(super) fn source_ips(headers: &HeaderMap, peer: Option<SocketAddr>) -> Vec<IpAddr> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let forwarded = header(FORWARDED_FOR).split(',');
@@ -23,7 +22,7 @@ pub(super) fn source_ips(headers: &HeaderMap, peer: Option<SocketAddr>) -> Vec<I
     ips
 }
 
-/// An address, whose numbers may begin with zeros as they once might.
+/// Parses an address; IPv4 parts may have leading zeros.
 fn parse(text: &str) -> Option<IpAddr> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Some(ip.to_canonical());

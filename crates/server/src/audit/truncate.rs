@@ -1,4 +1,4 @@
-//! Events and batches that are too large for what comes behind.
+//! Truncation of audit events and batches that are too large for a backend.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::future::Pending;
 
 const PLUGIN: &str = "truncate";
 
-/// Cuts events that are too large, and splits batches that are.
+/// Truncates events that are too large, and splits batches (`--audit-*-truncate-*`).
 pub struct Truncate<B> {
-    /// Where they go then.
+    /// Next backend.
     pub delegate: B,
-    /// Bytes above which an event loses its objects, and is dropped if that does not suffice.
+    /// Bytes above which an event loses its objects, and is dropped if it is still too large.
     pub max_event: usize,
     /// Bytes above which a batch is split.
     pub max_batch: usize,
-    /// Counts those that are dropped.
+    /// Reports dropped events.
     pub errors: Errors,
 }
 

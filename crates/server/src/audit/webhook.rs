@@ -1,4 +1,4 @@
-//! Events sent to a server outside.
+//! Audit webhook backend.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 
 const PLUGIN: &str = "webhook";
 
-/// Posts events in lists, again and again until the server takes them.
+/// Posts `EventList`s to a webhook, with retries.
 #[derive(Debug)]
 pub struct Webhook {
-    /// The client of the webhook.
+    /// Client of the webhook.
     pub client: Client,
-    /// How often it is tried.
+    /// Retries.
     pub backoff: Backoff,
-    /// Counts events that it does not take.
+    /// Reports events that could not be sent.
     pub errors: Errors,
 }
 
@@ -31,7 +31,7 @@ impl Backend for Webhook {
             let post = || async {
                 succeeded(self.client.post_json("", body.clone(), REQUEST_TIMEOUT).await?)
             };
-            // Whatever is wrong may be right again: no failure is a reason to lose events.
+            // Every failure is retried, so that events are not lost to a temporary one.
             match self.backoff.call_while(post, |_| true).await {
                 Ok(_) => true,
                 Err(error) => {
@@ -43,7 +43,7 @@ impl Backend for Webhook {
     }
 }
 
-/// An `EventList`.
+/// Encodes an `EventList`.
 fn list(events: &[Arc<Event>]) -> Vec<u8> {
     let mut out =
         br#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#.to_vec();

@@ -1,4 +1,4 @@
-//! What runs after the server has started, and before it stops.
+//! Post-start and pre-shutdown hooks.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,24 +12,23 @@ use crate::future::Pending;
 use crate::health::Check;
 use crate::signals::Signal;
 
-/// How a hook ended.
+/// Result of a hook.
 pub type HookResult = Result<(), String>;
 
 type PostStart = Box<dyn FnOnce(HookContext) -> Pending<'static, HookResult> + Send>;
 type PreShutdown = Box<dyn FnOnce() -> Pending<'static, HookResult> + Send>;
 
-/// What a post-start hook is told about the server.
+/// Context of a post-start hook (upstream: `PostStartHookContext`).
 #[derive(Clone, Debug)]
 pub struct HookContext {
-    /// Signaled when the server stops: what the hook left running ends then.
+    /// Signaled at shutdown: tasks that the hook started end then.
     pub stop: Signal,
-    /// Where the hook leaves running what goes on after it.
+    /// Tasks that continue after the hook.
     pub tasks: Tasks,
 }
 
 impl HookContext {
-    /// Lets something run until the server stops. That it ends before, or panics, is a matter of
-    /// health: see [`Tasks`].
+    /// Starts a task that runs until shutdown. If it ends before or panics, a health check fails: see [`Tasks`].
     pub fn spawn(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.wait();
         self.tasks.spawn(name, async move {
@@ -41,12 +40,12 @@ impl HookContext {
     }
 }
 
-/// The hooks of a server, by name.
+/// Hooks of a server, by name.
 #[derive(Default)]
 pub struct Hooks {
     post_start: Mutex<Registered<PostStart>>,
     pre_shutdown: Mutex<Registered<PreShutdown>>,
-    /// What is red until the start is complete, in the order in which it was added.
+    /// Health checks that fail until the start is complete, in the order of registration.
     checks: Mutex<Vec<Check>>,
 }
 
@@ -71,8 +70,7 @@ impl std::fmt::Debug for Hooks {
 }
 
 impl Hooks {
-    /// Adds a hook that runs once the server has started. Its health check, `poststarthook/<name>`,
-    /// is red until the hook has ended.
+    /// Adds a post-start hook. Its health check, `poststarthook/<name>`, fails until the hook has ended.
     pub fn add_post_start<F>(
         &self,
         name: &'static str,
@@ -99,7 +97,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a controller that runs from the start to the stop: its hook ends when it has begun.
+    /// Adds a controller that runs until shutdown: its hook ends when the controller has started.
     pub fn run(
         &self,
         name: &'static str,
@@ -111,18 +109,17 @@ impl Hooks {
         })
     }
 
-    /// Adds a check of something else that is red until the start is complete.
+    /// Adds another check that fails until the start is complete.
     pub fn add_check(&self, check: Check) {
         lock(&self.checks).push(check);
     }
 
-    /// The health checks of all that was added so far, for
-    /// [`Health::add_boot`](crate::health::Health::add_boot).
+    /// Health checks registered so far, for [`Health::add_boot`](crate::health::Health::add_boot).
     pub fn checks(&self) -> Vec<Check> {
         lock(&self.checks).clone()
     }
 
-    /// Adds a hook that runs when the stop is requested; requests are served until it has ended.
+    /// Adds a pre-shutdown hook; requests are served until it has ended.
     pub fn add_pre_shutdown<F>(
         &self,
         name: &'static str,
@@ -140,8 +137,8 @@ impl Hooks {
         lock(&self.pre_shutdown).add(name, hook, "PreShutdownHooks")
     }
 
-    /// Runs the post-start hooks beside each other. Done when all have ended, or with the error of
-    /// the first that failed: a server whose start failed halfway should not go on.
+    /// Runs the post-start hooks concurrently, until all have ended or one fails: a server whose start failed should
+    /// not go on.
     pub async fn run_post_start(&self, context: HookContext) -> HookResult {
         let mut running = JoinSet::new();
         for (name, hook) in lock(&self.post_start).take() {
@@ -150,7 +147,7 @@ impl Hooks {
         while let Some(ended) = running.join_next().await {
             let result = ended.unwrap_or_else(|error| Err(format!("PostStartHook: {error}")));
             if result.is_err() {
-                // The others go on: what they have begun is not left half done.
+                // The other hooks continue, so that their work is not left half done.
                 running.detach_all();
                 return result;
             }
@@ -158,12 +155,12 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the pre-shutdown hooks one after the other, all of them whatever becomes of each.
+    /// Runs all pre-shutdown hooks one after the other, even if some fail.
     pub(super) async fn run_pre_shutdown(&self) -> HookResult {
         let hooks = lock(&self.pre_shutdown).take();
         let mut errors = Vec::new();
         for hook in hooks.into_values() {
-            // In a task of its own, so that a hook that panics does not take the shutdown along.
+            // In a task of its own, so that a panic does not stop the shutdown.
             let result = tokio::spawn(hook()).await;
             errors.extend(result.unwrap_or_else(|error| Err(error.to_string())).err());
         }

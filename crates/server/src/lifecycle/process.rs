@@ -1,4 +1,4 @@
-//! The process around the server: signals of the system, and systemd.
+//! The process around the server: system signals, and systemd.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -7,8 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Done at the first SIGTERM or SIGINT. A second one ends the process at once, with exit code 1:
-/// a second signal means that nobody wants to wait.
+/// Completes at the first SIGTERM or SIGINT. The second one ends the process at once, with exit code 1.
 pub async fn stop_requested() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -26,7 +25,7 @@ pub async fn stop_requested() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells systemd, if it has started this process and wants to know, that the server has started.
+/// Tells systemd that the server has started, if `NOTIFY_SOCKET` is set.
 pub fn notify_ready() -> io::Result<()> {
     match std::env::var_os("NOTIFY_SOCKET") {
         Some(path) => notify(path.as_bytes(), b"READY=1\n"),
@@ -34,7 +33,7 @@ pub fn notify_ready() -> io::Result<()> {
     }
 }
 
-/// A path that begins with `@` is the name of a socket that has no file.
+/// Sends a message to a datagram socket; `@` begins the name of an abstract one.
 fn notify(path: &[u8], message: &[u8]) -> io::Result<()> {
     let address = match path.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

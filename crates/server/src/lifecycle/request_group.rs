@@ -1,4 +1,4 @@
-//! Requests under way, to be waited for when the server stops.
+//! Running requests, which shutdown waits for.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +9,13 @@ use kevel_clock::timer_now;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Watches are ended at this rate at least: a slower end of a few of them helps nobody.
+/// Lowest rate of ending watches: ending a few of them more slowly has no benefit.
 const LEAST_DRAINED_PER_SECOND: f64 = 200.0;
 
-/// Set in the count once no request may enter.
+/// Bit in the count that closes the group.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// Requests under way. Entering and leaving are one atomic operation each.
+/// Running requests. Entering and leaving are one atomic operation each.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -36,42 +36,41 @@ struct Group {
     pace: OnceLock<Pace>,
 }
 
-/// When each request ends, once the group drains evenly.
+/// Schedule of an evenly draining group.
 #[derive(Debug)]
 struct Pace {
     start: Instant,
     interval: Duration,
-    /// The next place in the queue.
+    /// Next position in the schedule.
     next: AtomicUsize,
 }
 
-/// A request under way; it has left when this is dropped.
+/// A running request, which leaves the group on drop.
 #[derive(Debug)]
 pub struct InFlight(Arc<Group>);
 
 impl RequestGroup {
-    /// Counts a request in; `None` once the group drains.
+    /// Adds a request; `None` once the group drains.
     pub fn enter(&self) -> Option<InFlight> {
         let before = self.0.count.fetch_add(1, Ordering::AcqRel);
         let entered = InFlight(self.0.clone());
         (before & CLOSED == 0).then_some(entered)
     }
 
-    /// How many requests are under way.
+    /// Number of running requests.
     pub fn count(&self) -> usize {
         self.0.count.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Lets no request in any more and waits until all have ended, for no longer than `limit`. Says how
-    /// many are still there.
+    /// Closes the group and waits until all requests have ended, at most for `limit`. Returns the number of those left.
     pub async fn drain(&self, limit: Duration) -> usize {
         self.close();
         let _ = timeout(limit, self.empty()).await;
         self.count()
     }
 
-    /// Like [`drain`](Self::drain), and lets each know when to leave ([`InFlight::turn`]): one after
-    /// the other, evenly, all within `grace`.
+    /// Like [`drain`](Self::drain), and ends the requests by [`InFlight::turn`]: one after the other, evenly, all
+    /// within `grace`.
     pub async fn drain_evenly(&self, grace: Duration) -> usize {
         self.close();
         let rate = self.count() as f64 / grace.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -96,13 +95,13 @@ impl RequestGroup {
 }
 
 impl InFlight {
-    /// Whether the group drains evenly: turns have begun, or are about to.
+    /// Whether the group drains evenly.
     pub fn leaves_soon(&self) -> bool {
         self.0.pace.get().is_some()
     }
 
-    /// Done when it is this request's turn to end because the server stops. Cancelled and called
-    /// again, it may take a later place in the queue.
+    /// Completes when the request must end because of the shutdown. If it is cancelled and called again, it may get a
+    /// later turn.
     pub fn turn(&self) -> impl Future<Output = ()> + Send + use<> {
         let group = self.0.clone();
         async move {
@@ -174,9 +173,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn watches_end_one_after_the_other_within_the_grace_period() {
         for (watches, grace, expected) in [
-            // 200 a second, at least.
+            // At least 200 per second.
             (100, 10, 0.5),
-            // 4,000 within 10 seconds: 400 a second.
+            // 4,000 in 10 seconds: 400 per second.
             (4000, 10, 10.0),
         ] {
             let group = RequestGroup::default();

@@ -1,4 +1,4 @@
-//! Tasks that must live as long as the server: controllers, followers of caches.
+//! Tasks that must run as long as the server: controllers, cache followers.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,7 +9,7 @@ use kevel_compute::Metered;
 use crate::health::Check;
 use crate::signals::Signal;
 
-/// Starts tasks, and knows which of them have ended before the server's stop was requested.
+/// Starts tasks, and records those that end before shutdown.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -29,12 +29,12 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet. Once `stopping` is signaled they may end.
+    /// No tasks yet. After `stopping` is signaled they may end.
     pub fn new(stopping: Signal) -> Self {
         Tasks { stopping, ended: Arc::default() }
     }
 
-    /// Starts a task that goes on until the server stops.
+    /// Starts a task that must run until shutdown.
     pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
         self.watch_over(name.into(), task, Some("it has ended"));
     }
@@ -48,7 +48,7 @@ impl Tasks {
         self.watch_over(name.into(), task, None);
     }
 
-    /// The health check, red once a task has ended that should not have.
+    /// Health check that fails once a task has ended that must not.
     pub fn check(&self) -> Check {
         let tasks = self.clone();
         Check::new("tasks", move || {
@@ -65,7 +65,7 @@ impl Tasks {
         task: impl Future<Output = ()> + Send + 'static,
         end: Option<&'static str>,
     ) {
-        // In a task of its own: a panic ends that one, and the other one tells.
+        // In a task of its own, so that the second task can report its panic.
         let running = tokio::spawn(Metered::task(Box::pin(task), &name));
         let tasks = self.clone();
         tokio::spawn(async move {
@@ -98,7 +98,7 @@ mod tests {
         (response.status().as_u16(), String::from_utf8(text.to_vec()).unwrap())
     }
 
-    /// Lets every task that can go on do so.
+    /// Lets all ready tasks run.
     async fn settle() {
         for _ in 0..20 {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! An event as JSON, field by field.
+//! JSON encoding of audit events.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::{Event, ObjectReference};
 use crate::user::User;
 
 impl Event {
-    /// The fields in the reference's order, and the brace behind them.
+    /// Writes the fields in the reference's order, and the closing brace.
     pub(super) fn write_fields(&self, out: &mut Vec<u8>) {
         member(out, "level", self.level.name());
         member(out, ",auditID", &self.audit_id);
@@ -101,7 +101,7 @@ fn write_user(out: &mut Vec<u8>, user: &User) {
     out.push(b'}');
 }
 
-/// A key, with the comma that it may begin with before its quotes.
+/// Writes a key; a leading comma is written before its quotes.
 fn key(out: &mut Vec<u8>, name: &str) {
     let name = match name.strip_prefix(',') {
         Some(name) => {
@@ -119,7 +119,7 @@ fn member(out: &mut Vec<u8>, name: &str, value: &str) {
     write_json_string(out, value);
 }
 
-/// An object of strings, without those that are empty.
+/// Writes an object of strings, without empty ones.
 fn members(out: &mut Vec<u8>, fields: &[(&str, &str)]) {
     let fields: Vec<_> = fields.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
     map(out, &fields, write_json_string);

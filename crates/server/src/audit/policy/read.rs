@@ -1,4 +1,4 @@
-//! A policy from its file.
+//! Parsing of a policy file.
 
 use kevel_api::field_error::{BadValue, FieldError, Path, aggregate};
 use kevel_api::name::name_is_dns_subdomain;
@@ -11,7 +11,7 @@ use crate::audit::event::{Level, Stage};
 
 const API_VERSION: &str = "audit.k8s.io/v1";
 
-/// The fields of each type, for those that are not to be warned of.
+/// Known fields of each type; others are warned about.
 const POLICY: &[&str] =
     &["apiVersion", "kind", "metadata", "rules", "omitStages", "omitManagedFields"];
 const RULE: &[&str] = &[
@@ -27,7 +27,7 @@ const RULE: &[&str] = &[
 ];
 const GROUP_RESOURCES: &[&str] = &["group", "resources", "resourceNames"];
 
-/// Reads a policy: its form, then what it says.
+/// Parses a policy, then validates it.
 pub(super) fn policy(text: &[u8]) -> Result<Policy, String> {
     let undecoded = |error: String| format!("failed decoding: {error}");
     let decoded = yaml::decode_any(text, Unknown::Report);
@@ -62,7 +62,7 @@ fn check_kind(value: &Value) -> Result<(), String> {
     }
 }
 
-/// Collects what is unknown, of which a policy may have some, and what is wrong.
+/// Collects unknown fields, which are allowed, and errors.
 struct Reader {
     unknown: Vec<String>,
     errors: Vec<FieldError>,
@@ -121,7 +121,7 @@ impl Reader {
         })
     }
 
-    /// The map of an object, whose unknown fields are noted.
+    /// The map of an object; its unknown fields are recorded.
     fn fields<'v>(
         &mut self,
         value: &'v Value,
@@ -210,7 +210,7 @@ fn mistyped(path: &Path<'_>, expected: &str) -> String {
     }
 }
 
-/// A field that is there; null is not.
+/// A field that is present and not null.
 fn field<'v>(map: &'v Map, name: &str) -> Option<&'v Value> {
     map.get(name).filter(|value| !value.is_null())
 }
