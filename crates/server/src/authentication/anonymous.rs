@@ -1,4 +1,4 @@
-//! `--anonymous-auth`: requests without credentials are of `system:anonymous`.
+//! `--anonymous-auth`: requests without credentials get the user `system:anonymous`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use crate::user::User;
 /// Authenticates every request as `system:anonymous`.
 #[derive(Clone, Debug, Default)]
 pub struct Anonymous {
-    /// Only on these paths, if there are any.
+    /// Paths that anonymous requests are limited to, if any.
     pub paths: HashSet<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::request::{Request, Warnings};
 const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before \
                                   the bearer token, and is ignored";
 
-/// Takes the token from the request and authenticates it.
+/// Authenticates the bearer token of a request (upstream: `bearertoken.Authenticator`).
 #[derive(Clone)]
 pub struct BearerToken {
     tokens: Arc<dyn TokenAuthenticator>,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for BearerToken {
 }
 
 impl BearerToken {
-    /// Authenticates tokens that are good for one of these audiences: the server's own.
+    /// Accepts tokens for one of these audiences, the server's own.
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: &[String]) -> Self {
         BearerToken { tokens, audiences: audiences.into() }
     }
@@ -46,7 +46,7 @@ impl Authenticator for BearerToken {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
         Box::pin(async move {
             let header = request.parts.headers.get(AUTHORIZATION);
-            // Whatever it says, it was sent as a credential.
+            // Any content counts as a credential.
             let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()));
             let token = match extract(header.as_deref().unwrap_or_default()) {
                 Extracted::Token(token) => token.to_owned(),
@@ -70,7 +70,7 @@ enum Extracted<'a> {
     None,
 }
 
-/// The token is the second word; what follows it is not looked at.
+/// Extracts the token, the second word; the rest is ignored.
 fn extract(header: &str) -> Extracted<'_> {
     let mut parts = header.trim().splitn(3, ' ');
     match (parts.next(), parts.next(), parts.next()) {
@@ -108,10 +108,10 @@ mod tests {
         }
     }
 
-    /// A header is no credential, a good one, or a bad one. What is bad is never nothing.
+    /// A header is no credential, a valid one or an invalid one. An invalid one never counts as none.
     #[tokio::test]
     async fn whoever_sends_a_token_is_known_by_it_or_not_let_in() {
-        // In Latin-1, as files were written once: what it says cannot be told any more.
+        // A file in Latin-1, whose bytes cannot be decoded.
         let file = b"abc,jane,1\n\xe9,joe,2\n\xef\xbf\xbd,jim,3\n";
         let file = TokenFile::parse("f", &String::from_utf8_lossy(file)).unwrap();
         let bearer = BearerToken::new(Arc::new(file), &[]);

@@ -14,10 +14,10 @@ use crate::request::{Connection, Request};
 use crate::user::{CREDENTIAL_ID, User};
 use kevel_pki::{Certificate, ClientIdentity};
 
-/// How many users are kept.
+/// Most users kept.
 const MOST_KEPT: usize = 1024;
 
-/// How long certificates are still good, in seconds.
+/// Buckets of the remaining lifetime of certificates, in seconds.
 const LIFETIMES: &[f64] = &[
     0.0,
     1800.0,
@@ -38,11 +38,11 @@ const LIFETIMES: &[f64] = &[
 type Kept = (Arc<ClientIdentity>, Arc<User>);
 type Verify = dyn Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync;
 
-/// Knows users by the certificates that they presented in the handshake.
+/// Authenticates users by the client certificates of the TLS handshake.
 pub struct ClientCertificate {
     verify: Box<Verify>,
-    /// The user of an identity, so that it is not put together anew for each request. The identity
-    /// is kept with it: its address stands for it.
+    /// User of an identity, so that it is not built for each request. The identity, whose address is the key, is kept
+    /// with it.
     users: Mutex<HashMap<usize, Kept>>,
     lifetimes: Option<Arc<Histogram>>,
 }
@@ -54,15 +54,15 @@ impl std::fmt::Debug for ClientCertificate {
 }
 
 impl ClientCertificate {
-    /// `verify` judges a chain, the client's own certificate first; see
-    /// [`ClientVerifier`](kevel_pki::ClientVerifier), which remembers what it has judged.
+    /// `verify` verifies a chain, the leaf first; see [`ClientVerifier`](kevel_pki::ClientVerifier), which caches its
+    /// results.
     pub fn new(
         verify: impl Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync + 'static,
     ) -> Self {
         ClientCertificate { verify: Box::new(verify), users: Mutex::default(), lifetimes: None }
     }
 
-    /// Tells how long the certificates of requests are still good.
+    /// Records the remaining lifetime of requests' certificates.
     pub fn measured(mut self, metrics: &Metrics) -> Self {
         let description = Description {
             name: "apiserver_client_certificate_expiration_seconds",

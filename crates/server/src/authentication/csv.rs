@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180), as strict as the reference's reader.
 
-/// The records of a text, empty lines left out.
+/// Records of a text, without empty lines.
 pub(super) fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
     let mut reader = Reader { rest: text, line: 1, column: 1 };
     let mut records = Vec::new();

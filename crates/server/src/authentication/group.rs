@@ -7,7 +7,7 @@ use crate::future::Pending;
 use crate::request::Request;
 use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
-/// Puts users into `system:authenticated`.
+/// Adds users to the group `system:authenticated`.
 #[derive(Clone, Debug)]
 pub struct AuthenticatedGroup<A>(pub A);
 
@@ -24,8 +24,8 @@ fn joined(user: Arc<User>) -> Arc<User> {
     Arc::new(in_authenticated_group(Arc::unwrap_or_clone(user)))
 }
 
-/// The user as a member of `system:authenticated`. Authenticators that keep users call it once, so
-/// that it need not be done for each request.
+/// The user as a member of `system:authenticated`. Authenticators that cache users call this once, instead of for each
+/// request.
 pub(super) fn in_authenticated_group(mut user: User) -> User {
     if !is_grouped(&user) {
         user.groups.push(ALL_AUTHENTICATED.to_owned());

@@ -1,9 +1,8 @@
-//! Authentication: the seam ([`Authenticator`]) and the simple ones.
+//! Authentication: the trait [`Authenticator`] and simple implementations.
 //!
-//! An [`Authenticator`] reads a request's credentials: it knows the user, finds nothing that it
-//! could judge, or finds something that is wrong. [`Union`] asks several in the order of the
-//! reference: front proxy, client certificate, then bearer tokens; [`Anonymous`] comes after all, and not for
-//! somebody whose credentials were wrong.
+//! An [`Authenticator`] reads a request's credentials: it returns the user, `None` if there are no credentials of its
+//! type, or an error if they are invalid. [`Union`] tries several in the reference's order: front proxy, client
+//! certificate, bearer tokens; [`Anonymous`] comes last, and not after invalid credentials.
 
 mod anonymous;
 mod bearer_token;
@@ -32,14 +31,14 @@ use crate::future::Pending;
 use crate::request::Request;
 use crate::user::User;
 
-/// Authenticates requests (`authenticator.Request`).
+/// Authenticates requests (upstream: `authenticator.Request`).
 pub trait Authenticator: Send + Sync + 'static {
-    /// The user; `None` if the request has no credentials for this authenticator to judge. May take
-    /// the credentials out of the request.
+    /// The user; `None` if the request has no credentials for this authenticator. May remove the credentials from the
+    /// request.
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated>;
 }
 
-/// What an authenticator finds.
+/// Result of an authenticator.
 pub type Authenticated = Result<Option<Arc<User>>, AuthError>;
 
 impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
@@ -48,7 +47,7 @@ impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
     }
 }
 
-/// Why credentials are not good. For the log: the client is told only that they are not.
+/// Error of invalid credentials. For the log: the client gets only a 401.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthError(pub String);
 

@@ -10,10 +10,9 @@ use crate::future::Pending;
 use crate::request::Warnings;
 use crate::user::User;
 
-/// Knows the user of a token.
+/// Authenticates tokens (upstream: `authenticator.Token`).
 pub trait TokenAuthenticator: Send + Sync + 'static {
-    /// Whose the token is, if it is good for one of these audiences; `None` if it is not one of
-    /// those that this authenticator knows.
+    /// User of a token that is valid for one of these audiences; `None` if the token is unknown to this authenticator.
     fn authenticate_token<'a>(
         &'a self,
         token: &'a str,
@@ -31,31 +30,31 @@ impl<A: TokenAuthenticator + ?Sized> TokenAuthenticator for Arc<A> {
     }
 }
 
-/// What is found out about a token.
+/// Result of a token authenticator.
 pub type TokenAuthenticated = Result<Option<Arc<Known>>, AuthError>;
 
-/// A token that is good.
+/// A valid token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// Whose it is; a member of `system:authenticated`.
+    /// User of the token; a member of `system:authenticated`.
     pub user: Arc<User>,
-    /// For which of the audiences it is good. Empty if none were required.
+    /// Requested audiences that the token is valid for. Empty if none were requested.
     pub audiences: Vec<String>,
-    /// What its bearer should be told.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// What the audit log should tell.
+    /// Annotations of the audit event.
     pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Known {
-    /// A user whose token is good for these audiences.
+    /// A user whose token is valid for these audiences.
     pub fn new(user: User, audiences: Vec<String>) -> Self {
         let user = Arc::new(in_authenticated_group(user));
         Known { user, audiences, ..Known::default() }
     }
 }
 
-/// The audiences that are in both lists, in the order of the first.
+/// Audiences in both lists, in the order of the first.
 pub fn common_audiences(first: &[String], second: &[String]) -> Vec<String> {
     first.iter().filter(|audience| second.contains(audience)).cloned().collect()
 }
@@ -68,12 +67,12 @@ pub struct TokenUnion {
 }
 
 impl TokenUnion {
-    /// Goes on after an error: the next may know the token.
+    /// Continues after an error: the next authenticator may know the token.
     pub fn new(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         TokenUnion { members, fail_on_error: false }
     }
 
-    /// Ends with the first error.
+    /// Stops at the first error.
     pub fn fail_on_error(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         TokenUnion { members, fail_on_error: true }
     }
@@ -106,7 +105,7 @@ impl TokenAuthenticator for TokenUnion {
     }
 }
 
-/// An authenticator that knows nothing of audiences: its tokens are good for the server's own.
+/// Adapter of an authenticator without audiences: its tokens are valid for the server's own.
 #[derive(Debug)]
 pub struct AudienceAgnostic<A> {
     inner: A,
@@ -114,7 +113,7 @@ pub struct AudienceAgnostic<A> {
 }
 
 impl<A: TokenAuthenticator> AudienceAgnostic<A> {
-    /// Its tokens are good for these audiences.
+    /// Tokens of `inner` are valid for these audiences.
     pub fn new(inner: A, audiences: &[String]) -> Self {
         AudienceAgnostic { inner, audiences: audiences.to_vec() }
     }
@@ -140,7 +139,7 @@ impl<A: TokenAuthenticator> TokenAuthenticator for AudienceAgnostic<A> {
     }
 }
 
-/// The user of a token that is good for one of the audiences.
+/// User of a token that is valid for one of the audiences.
 pub(super) async fn user_of(
     tokens: &dyn TokenAuthenticator,
     token: &str,
@@ -148,9 +147,9 @@ pub(super) async fn user_of(
     warnings: &Warnings,
     audit: &AuditContext,
 ) -> Authenticated {
-    // An unknown token is an error: the request is not an anonymous one.
+    // An unknown token is an error: the request must not become anonymous.
     let unknown = || AuthError("invalid bearer token".to_owned());
-    // Bytes that were no text became this: nobody is asked about a token that was not sent.
+    // Bytes that were not UTF-8 were replaced by this character, so the token is not the one that was sent.
     if token.contains(char::REPLACEMENT_CHARACTER) {
         return Err(unknown());
     }

@@ -8,25 +8,25 @@ use super::{Known, TokenAuthenticated, TokenAuthenticator, csv};
 use crate::future::Pending;
 use crate::user::User;
 
-/// The tokens of a file, each line `token,user,uid` or `token,user,uid,"group1,group2"`.
+/// Tokens of a file, each line `token,user,uid` or `token,user,uid,"group1,group2"`.
 pub struct TokenFile(HashMap<String, Arc<Known>>);
 
 impl std::fmt::Debug for TokenFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not the tokens.
+        // Tokens are secret.
         write!(f, "TokenFile with {} tokens", self.0.len())
     }
 }
 
 impl TokenFile {
-    /// Reads a file.
+    /// Loads a file.
     pub fn load(path: &Path) -> Result<Self, String> {
         let name = path.display();
         let text = std::fs::read(path).map_err(|error| format!("open {name}: {error}"))?;
         Self::parse(&name.to_string(), &String::from_utf8_lossy(&text))
     }
 
-    /// Reads the text of a file; `name` is for errors and the log.
+    /// Parses the text of a file; `name` is for errors and the log.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut tokens = HashMap::new();
         for (index, record) in csv::records(text)?.into_iter().enumerate() {

@@ -7,8 +7,7 @@ use crate::failure::aggregate;
 use crate::future::Pending;
 use crate::request::Request;
 
-/// Runs one authenticator after the other until one knows the user. One without members knows
-/// nobody.
+/// Tries authenticators in order until one returns a user. Without members, it returns none.
 #[derive(Clone, Default)]
 pub struct Union {
     members: Vec<Arc<dyn Authenticator>>,
@@ -22,13 +21,12 @@ impl std::fmt::Debug for Union {
 }
 
 impl Union {
-    /// Goes on after an error: the next may know the user.
+    /// Continues after an error: the next authenticator may know the user.
     pub fn new(members: Vec<Arc<dyn Authenticator>>) -> Self {
         Union { members, fail_on_error: false }
     }
 
-    /// Ends with the first error: wrong credentials do not make an anonymous
-    /// user.
+    /// Stops at the first error: a request with invalid credentials must not become anonymous.
     pub fn fail_on_error(members: Vec<Arc<dyn Authenticator>>) -> Self {
         Union { members, fail_on_error: true }
     }

@@ -1,5 +1,5 @@
-//! Tokens of pages in a browser, which cannot send an `Authorization` header with a WebSocket: they
-//! stand among the protocols that the page offers.
+//! Bearer tokens of browsers, which cannot send an `Authorization` header with a WebSocket: the token is among the
+//! offered subprotocols.
 
 use http::HeaderValue;
 use http::header::SEC_WEBSOCKET_PROTOCOL;
@@ -12,7 +12,7 @@ use crate::request::Request;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Takes the token from the protocols of a WebSocket and authenticates it as [`BearerToken`] does.
+/// Authenticates the token in a WebSocket's subprotocols like [`BearerToken`].
 #[derive(Clone, Debug)]
 pub struct WebSocketToken(pub BearerToken);
 
@@ -31,7 +31,7 @@ impl Authenticator for WebSocketToken {
                 return Ok(None);
             };
             let user = self.0.user_of(&token, &request.warnings, &request.audit).await?;
-            // The token is not passed on; the server chooses among the other protocols.
+            // The token is removed; the server chooses among the other subprotocols.
             if let Ok(others) = HeaderValue::from_str(&others) {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
             }
@@ -40,7 +40,7 @@ impl Authenticator for WebSocketToken {
     }
 }
 
-/// The token among the protocols, and the others.
+/// The token among the subprotocols, and the others.
 fn extract(offered: &str) -> Result<Option<(String, String)>, &'static str> {
     let mut token = None;
     let mut others = Vec::new();
@@ -60,7 +60,7 @@ fn extract(offered: &str) -> Result<Option<(String, String)>, &'static str> {
     }
     match token.filter(|token| !token.is_empty()) {
         None => Ok(None),
-        // The server must have one to answer with.
+        // The server must have a subprotocol to respond with.
         Some(_) if others.is_empty() => Err("missing additional subprotocol"),
         Some(token) => Ok(Some((token, others.join(",")))),
     }

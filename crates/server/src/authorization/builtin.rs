@@ -1,10 +1,10 @@
-//! Authorizers that need to know nothing.
+//! Authorizers without state.
 
 use super::{Attributes, Authorizer, Opinion, Rules};
 use crate::future::Pending;
 use crate::user::User;
 
-/// `--authorization-mode=AlwaysAllow`: everybody may do everything.
+/// `--authorization-mode=AlwaysAllow`: allows every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
 
@@ -18,7 +18,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// `--authorization-mode=AlwaysDeny`: denies all that no other authorizer allows.
+/// `--authorization-mode=AlwaysDeny`: denies requests that no other authorizer allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysDeny;
 
@@ -28,7 +28,7 @@ impl Authorizer for AlwaysDeny {
     }
 }
 
-/// Members of these groups may do everything.
+/// Allows members of these groups everything.
 #[derive(Clone, Debug)]
 pub struct PrivilegedGroups(pub Vec<String>);
 

@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 
 use super::Attributes;
 
-/// The refusal of a request, with the reason if there is one.
+/// The 403 of a request, with the reason if there is one.
 ///
 /// ```
 /// use kevel_server::authorization::{Attributes, forbidden};
@@ -47,7 +47,7 @@ fn sentence(attributes: &Attributes<'_>) -> String {
     format!("User {user} cannot {verb} resource {resource} in API group {group} {scope}")
 }
 
-/// A browser shall not take what a client sent for markup.
+/// Escapes text of the client, so that browsers do not interpret it as markup.
 pub(crate) fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,7 +1,7 @@
-//! Authorization: the seam ([`Authorizer`]) and the simple modes.
+//! Authorization: the trait [`Authorizer`] and simple modes.
 //!
-//! An [`Authorizer`] is asked about [`Attributes`]. It allows, denies, or has no opinion; when all
-//! have been asked and none has allowed, the request is refused.
+//! An [`Authorizer`] decides on [`Attributes`]: it allows, denies, or has no opinion. A request that no authorizer
+//! allows is refused.
 
 mod builtin;
 mod forbidden;
@@ -19,12 +19,12 @@ use crate::request_info::RequestInfo;
 use crate::selectors::Selectors;
 use crate::user::User;
 
-/// Judges requests.
+/// Authorizes requests (upstream: `authorizer.Authorizer`).
 pub trait Authorizer: Send + Sync + 'static {
-    /// What this authorizer has to say. The server goes on with [`Decision::Allow`] only.
+    /// Decides on a request. Only [`Decision::Allow`] lets the request continue.
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion>;
 
-    /// All that this authorizer would allow a user in a namespace.
+    /// Rules of a user in a namespace, as far as this authorizer can list them.
     fn rules_for(&self, _user: &User, _namespace: &str) -> Rules {
         Rules::default()
     }
@@ -40,35 +40,35 @@ impl<A: Authorizer + ?Sized> Authorizer for std::sync::Arc<A> {
     }
 }
 
-/// What an authorizer decides on: the user, and what they want to do.
+/// Attributes of a request for authorization (upstream: `authorizer.Attributes`).
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     /// The authenticated user.
     pub user: &'a User,
     /// `get`, `list`, ...; for plain paths the method in lower case.
     pub verb: &'a str,
-    /// Whether this is a request for a resource; `path` counts otherwise.
+    /// Whether the request is for a resource; if not, `path` counts.
     pub is_resource: bool,
-    /// The request's path.
+    /// Path of the request.
     pub path: &'a str,
-    /// The resource's group.
+    /// API group of the resource.
     pub group: &'a str,
-    /// The resource's version.
+    /// API version of the resource.
     pub version: &'a str,
-    /// Empty for what is not in a namespace, and for all namespaces.
+    /// Namespace; empty for cluster-scoped resources and for all namespaces.
     pub namespace: &'a str,
-    /// The resource, in the plural.
+    /// Resource, in the plural.
     pub resource: &'a str,
-    /// The subresource.
+    /// Subresource.
     pub subresource: &'a str,
-    /// The object's name; empty for all.
+    /// Name of the object; empty for all.
     pub name: &'a str,
-    /// What a request for many objects is narrowed to.
+    /// Field and label selectors of the request.
     pub selectors: &'a Selectors,
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes of a request.
+    /// Attributes of a request.
     pub fn of(info: &'a RequestInfo, user: &'a User) -> Self {
         Attributes {
             user,
@@ -86,40 +86,40 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What an authorizer decides.
+/// Decision of an authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The request may go on, whatever the others think.
+    /// The request is allowed; no other authorizer is asked.
     Allow,
-    /// The request may not go on, whatever the others think.
+    /// The request is denied; no other authorizer is asked.
     Deny,
     /// The next authorizer decides.
     NoOpinion,
 }
 
-/// A decision, and why.
+/// A decision, with its reason and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opinion {
-    /// What is decided.
+    /// The decision.
     pub decision: Decision,
-    /// Why; the client reads it.
+    /// Reason, shown to the client.
     pub reason: String,
-    /// What kept the authorizer from knowing better. It does not undo an [`Decision::Allow`].
+    /// Error of the evaluation. It does not revoke a [`Decision::Allow`].
     pub error: Option<String>,
 }
 
 impl Opinion {
-    /// Yes.
+    /// Allows.
     pub fn allow() -> Self {
         Opinion { decision: Decision::Allow, reason: String::new(), error: None }
     }
 
-    /// No.
+    /// Denies with a reason.
     pub fn deny(reason: impl Into<String>) -> Self {
         Opinion { decision: Decision::Deny, reason: reason.into(), error: None }
     }
 
-    /// Nothing to say.
+    /// No opinion, with a reason.
     pub fn none(reason: impl Into<String>) -> Self {
         Opinion { decision: Decision::NoOpinion, reason: reason.into(), error: None }
     }

@@ -1,42 +1,42 @@
-//! The rules that apply to a user, as far as they can be listed (`RuleResolver`).
+//! Rules of a user, as far as they can be listed (upstream: `RuleResolver`).
 
-/// What a user may do in a namespace: `SelfSubjectRulesReview` shows it.
+/// Rules of a user in a namespace, for `SelfSubjectRulesReview`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// On resources.
+    /// Rules on resources.
     pub resource_rules: Vec<ResourceRule>,
-    /// On plain paths.
+    /// Rules on plain paths.
     pub non_resource_rules: Vec<NonResourceRule>,
-    /// Whether there may be more.
+    /// Whether the list may be incomplete.
     pub incomplete: bool,
-    /// Why there may be more, or some may be missing.
+    /// Errors that make the list incomplete.
     pub errors: Vec<String>,
 }
 
-/// Verbs on resources.
+/// A rule on resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
-    /// What may be done.
+    /// Allowed verbs.
     pub verbs: Vec<String>,
-    /// In which API groups.
+    /// API groups.
     pub api_groups: Vec<String>,
-    /// With which resources.
+    /// Resources.
     pub resources: Vec<String>,
-    /// Empty for all.
+    /// Names of objects; empty for all.
     pub resource_names: Vec<String>,
 }
 
-/// Verbs on plain paths.
+/// A rule on plain paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
-    /// What may be done.
+    /// Allowed verbs.
     pub verbs: Vec<String>,
-    /// At which paths.
+    /// Paths.
     pub non_resource_urls: Vec<String>,
 }
 
 impl Rules {
-    /// Everything.
+    /// Rules that allow everything.
     pub fn everything() -> Self {
         let all = || vec!["*".to_owned()];
         Rules {
@@ -51,12 +51,12 @@ impl Rules {
         }
     }
 
-    /// Nothing, for an authorizer that cannot list what it allows.
+    /// No rules, for an authorizer that cannot list them.
     pub fn unknown(error: impl Into<String>) -> Self {
         Rules { incomplete: true, errors: vec![error.into()], ..Rules::default() }
     }
 
-    /// Adds what another authorizer allows.
+    /// Adds the rules of another authorizer.
     pub fn extend(&mut self, other: Rules) {
         self.resource_rules.extend(other.resource_rules);
         self.non_resource_rules.extend(other.non_resource_rules);

@@ -6,8 +6,7 @@ use super::{Attributes, Authorizer, Decision, Opinion, Rules};
 use crate::future::Pending;
 use crate::user::User;
 
-/// Runs one authorizer after the other until one allows or denies. One without members allows
-/// nothing.
+/// Asks authorizers in order until one allows or denies. Without members, nothing is allowed.
 #[derive(Clone, Default)]
 pub struct Union(Vec<Arc<dyn Authorizer>>);
 
@@ -18,7 +17,7 @@ impl std::fmt::Debug for Union {
 }
 
 impl Union {
-    /// The authorizers, in order.
+    /// A union of authorizers, in order.
     pub fn new(members: Vec<Arc<dyn Authorizer>>) -> Self {
         Union(members)
     }

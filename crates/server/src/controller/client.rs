@@ -1,5 +1,5 @@
-//! Requests from inside the server: through admission, without a socket, and without a text in between.
-//! Objects are handed over as trees, and so are failures.
+//! In-process client: requests from inside the server, with admission, without a socket and without encoding: objects
+//! and failures are passed as trees (upstream: `LoopbackClientConfig`).
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::version;
 
 const JSON: &str = "application/json";
 
-/// A controller's access to the API, under a name of its own.
+/// API client of controllers, as the user `system:apiserver`.
 #[derive(Clone)]
 pub struct Client {
     server: Arc<dyn Handler>,
@@ -37,12 +37,11 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// `server` is what stands behind the handler chain, or behind
-    /// [what controllers pass](crate::chain::internal).
+    /// A client of `server`: the handler behind the chain, or [the internal chain](crate::chain::internal).
     pub fn new(server: Arc<dyn Handler>) -> Self {
         let user = User {
             name: APISERVER.into(),
-            // Another after every start, as the reference has it.
+            // A new UID at each start, as in the reference.
             uid: uuid::Uuid::new_v4().to_string(),
             groups: vec![ALL_AUTHENTICATED.into(), PRIVILEGED.into()],
             ..User::default()
@@ -57,13 +56,13 @@ impl Client {
         }
     }
 
-    /// The same, of a server with this clock.
+    /// The client with the server's clock.
     pub fn with_clock(self, clock: Clock) -> Self {
         let connection = Connection { peer: self.connection.peer, clock, ..Connection::default() };
         Client { connection: Arc::new(connection), ..self }
     }
 
-    /// Time of the server.
+    /// Clock of the server.
     pub fn clock(&self) -> &Clock {
         &self.connection.clock
     }
@@ -78,12 +77,12 @@ impl Client {
         self.send(Method::POST, path, Some(object), JSON).await
     }
 
-    /// Replaces an object.
+    /// Updates an object.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
         self.send(Method::PUT, path, Some(object), JSON).await
     }
 
-    /// Applies a configuration as a field manager, by force.
+    /// Applies a configuration with a field manager, forced.
     pub async fn apply(
         &self,
         path: &str,
@@ -99,7 +98,7 @@ impl Client {
         self.send(Method::DELETE, path, None, "").await
     }
 
-    /// Deletes an object in the state that it was seen in, and not one that took its place.
+    /// Deletes an object with preconditions: only in the state that was seen.
     pub async fn delete_seen(&self, path: &str, seen: &Value) -> Result<Value, StatusError> {
         let of = |field: &str| seen.at(&["metadata", field]).cloned().unwrap_or_default();
         let preconditions =
@@ -137,7 +136,7 @@ impl Client {
             None => {}
         }
         let code = response.status();
-        // What is read comes as the cache has it, in JSON; a list comes in pieces.
+        // Reads return the cache's JSON; a list is streamed.
         let body = response.into_body().collect().await;
         let body = body.map_err(StatusError::internal)?.to_bytes();
         if !code.is_success() {
@@ -160,7 +159,7 @@ mod tests {
     use crate::handler::Response;
     use crate::responses;
 
-    /// Refuses everything for one reason.
+    /// Refuses every request with an error.
     struct Refuses(StatusError);
 
     impl Handler for Refuses {

@@ -1,15 +1,15 @@
-//! What controllers hear of.
+//! Informers of controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_store::cache::{At, Cache, CacheError, Object, Selection};
 
-/// How long an informer waits before it begins anew.
+/// Wait of an informer before it lists again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Calls `hear` for every object that is there, then for every one that changes (with its last state
-/// when it goes). Begins anew where it missed something. Ends when the cache is closed.
+/// Calls `hear` for every object, then for every changed one (with the last state of a deleted one). Lists again after
+/// missed changes. Ends when the cache is closed (upstream: `SharedInformer`).
 pub async fn inform(cache: Arc<Cache>, mut hear: impl FnMut(&Object) + Send + 'static) {
     loop {
         match follow(&cache, &mut hear).await {

@@ -1,4 +1,4 @@
-//! The way of a server's own parts to its API.
+//! Loopback to the server's own API.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -9,9 +9,9 @@ use crate::handler::{Handler, Response};
 use crate::request::Request;
 use crate::responses::failure_to;
 
-/// A server that is not built yet, for clients that it is built of: plug-ins and authenticators write
-/// through the server they are part of. This is the one place where something is told later what it is
-/// for. It does not keep the server: that would keep itself for ever.
+/// A server that is not built yet, for clients inside of it: admission plug-ins and authenticators write through the
+/// server that they are part of. The only place with such late initialization. It holds a weak reference, since a
+/// strong one would be a cycle.
 #[derive(Default)]
 pub struct Loopback(OnceLock<Weak<dyn Handler>>);
 
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Loopback {
 }
 
 impl Loopback {
-    /// Says which server it leads to. Only the first call counts.
+    /// Sets the server. Only the first call counts.
     pub fn lead_to(&self, server: &Arc<dyn Handler>) {
         let _ = self.0.set(Arc::downgrade(server));
     }

@@ -1,5 +1,4 @@
-//! What in-process controllers share: a queue of keys, informers on the cache, and a client that goes
-//! through admission.
+//! Common parts of in-process controllers: a work queue, informers on the cache, and a client with admission.
 
 mod client;
 mod informer;
@@ -16,8 +15,8 @@ pub use loopback::Loopback;
 pub use queue::{Backoff, WorkQueue};
 use tokio::task::JoinSet;
 
-/// Works through a queue until it is shut down, with `workers` at a time. A key whose reconciliation
-/// fails comes again later, each time after a longer wait. Panics if one panics.
+/// Runs `workers` on a queue until it is shut down. A key whose reconciliation fails is retried with backoff. Panics if
+/// a reconciliation panics.
 pub async fn run<R, F>(queue: Arc<WorkQueue>, name: &'static str, workers: usize, reconcile: R)
 where
     R: Fn(String) -> F + Clone + Send + Sync + 'static,
@@ -41,7 +40,7 @@ where
         work.spawn(Metered::task(Box::pin(reconciling), name));
     }
     while let Some(ended) = work.join_next().await {
-        // A key that was being worked on stays so for ever: the controller's task must end with this.
+        // The key of a panicked reconciliation would stay in work for ever, so the controller's task must end.
         if let Err(error) = ended
             && error.is_panic()
         {

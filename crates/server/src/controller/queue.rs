@@ -1,4 +1,4 @@
-//! A queue of keys in which no key stands twice and none is worked on twice at a time.
+//! Work queue: no key is queued twice or worked on twice at a time (upstream: `workqueue`).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,16 +8,16 @@ use kevel_clock::timer_now;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long a key that failed waits.
+/// Backoff of failed keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    /// After the first failure; doubled after each further one.
+    /// Wait after the first failure; doubled after each further one.
     pub base: Duration,
-    /// The longest that something waits.
+    /// Longest wait.
     pub max: Duration,
-    /// How many keys a second may come again, all in all, and how many at once.
+    /// Retries per second, over all keys.
     pub per_second: f64,
-    /// How many may be added again at once before the limit counts.
+    /// Retries at once before the rate limit applies.
     pub burst: f64,
 }
 
@@ -32,7 +32,7 @@ impl Default for Backoff {
     }
 }
 
-/// The queue.
+/// A rate-limited work queue.
 #[derive(Debug)]
 pub struct WorkQueue {
     state: Mutex<State>,
@@ -43,11 +43,11 @@ pub struct WorkQueue {
 #[derive(Debug)]
 struct State {
     waiting: VecDeque<String>,
-    /// Keys that are waiting, or must be worked on again when their worker is done.
+    /// Keys that are queued, or must be queued again after their worker is done.
     dirty: HashSet<String>,
     working: HashSet<String>,
     failures: HashMap<String, u32>,
-    /// The bucket that limits how fast keys come again: what is in it, and as of when.
+    /// Token bucket of the retries, and the time of its last refill.
     tokens: f64,
     filled: Instant,
     over: bool,
@@ -72,7 +72,7 @@ impl WorkQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a key, unless it is waiting already. One that is being worked on waits for that.
+    /// Adds a key, unless it is queued. A key in work is queued afterwards.
     pub fn add(&self, key: &str) {
         let mut state = self.lock();
         if state.over || !state.dirty.insert(key.to_owned()) {
@@ -85,7 +85,7 @@ impl WorkQueue {
         }
     }
 
-    /// Adds a key after a while.
+    /// Adds a key after a wait.
     pub fn add_after(self: &Arc<Self>, key: &str, wait: Duration) {
         if wait.is_zero() {
             return self.add(key);
@@ -99,7 +99,7 @@ impl WorkQueue {
         });
     }
 
-    /// Adds a key that failed, later each time.
+    /// Adds a failed key with backoff.
     pub fn add_rate_limited(self: &Arc<Self>, key: &str) {
         let wait = {
             let mut state = self.lock();
@@ -112,13 +112,12 @@ impl WorkQueue {
         self.add_after(key, wait);
     }
 
-    /// Forgets that a key has failed.
+    /// Resets the failures of a key.
     pub fn forget(&self, key: &str) {
         self.lock().failures.remove(key);
     }
 
-    /// The next key to work on; [`WorkQueue::done`] must be called for it. `None` when the queue
-    /// is shut down and empty.
+    /// Takes the next key; [`WorkQueue::done`] must be called for it. `None` when the queue is shut down and empty.
     pub async fn next(&self) -> Option<String> {
         loop {
             let changed = self.changed.notified();
@@ -141,7 +140,7 @@ impl WorkQueue {
         }
     }
 
-    /// Ends the work on a key; if it was added meanwhile, it waits again.
+    /// Ends the work on a key; if it was added meanwhile, it is queued again.
     pub fn done(&self, key: &str) {
         let mut state = self.lock();
         state.working.remove(key);
@@ -152,25 +151,25 @@ impl WorkQueue {
         }
     }
 
-    /// Takes no more keys; workers end when those that wait are done.
+    /// Accepts no more keys; workers end when the queue is empty.
     pub fn shut_down(&self) {
         self.lock().over = true;
         self.changed.notify_one();
     }
 
-    /// How many names wait.
+    /// Number of queued keys.
     pub fn len(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    /// Whether none waits.
+    /// Whether no key is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl State {
-    /// How long a key must wait for its turn in the bucket.
+    /// Wait of a key for a token.
     fn turn(&mut self, backoff: &Backoff) -> Duration {
         let now = timer_now();
         let grown = (now - self.filled).as_secs_f64() * backoff.per_second;
@@ -194,7 +193,7 @@ mod tests {
             queue.add(key);
         }
         assert_eq!(queue.next().await.as_deref(), Some("a"));
-        // Added while it is worked on: it comes again, but not before it is done.
+        // Added while in work: queued again only after it is done.
         queue.add("a");
         assert_eq!(queue.next().await.as_deref(), Some("b"));
         queue.done("b");
@@ -236,7 +235,7 @@ mod tests {
             let key = queue.next().await.unwrap();
             queue.done(&key);
         }
-        // 100 at once, the rest at ten a second.
+        // 100 at once, the rest at ten per second.
         assert_eq!(start.elapsed().as_secs(), 2);
     }
 }

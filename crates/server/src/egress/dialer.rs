@@ -1,4 +1,4 @@
-//! How connections are made.
+//! Dialing of connections, directly or through an egress proxy.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,11 +17,10 @@ use super::metrics::{DialMetrics, Labels};
 use super::stream::{Connection, Stream};
 use super::{failure, http_connect, tunnel};
 
-/// How long it may take to connect, to a server or to a proxy, and how long a proxy may take: that of the
-/// reference's transports.
+/// Timeout of a connection to a server or proxy, and of a proxy's connection: that of the reference's transports.
 pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Makes connections: directly, unless it is told of a proxy.
+/// Dials connections: directly, or through a proxy (upstream: `EgressSelector`).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap().block_on(async {
@@ -39,22 +38,22 @@ struct Proxied {
     metrics: DialMetrics,
 }
 
-/// A proxy: where it is, and what is spoken with it.
+/// An egress proxy: its address and protocol.
 pub enum ProxyServer {
-    /// HTTP's CONNECT over TCP.
+    /// HTTP CONNECT over TCP.
     HttpConnectTcp {
         /// Host and port.
         address: String,
-        /// How it is encrypted, if it is.
+        /// TLS to the proxy, if used.
         tls: Option<ProxyTls>,
     },
-    /// HTTP's CONNECT on a Unix socket.
+    /// HTTP CONNECT over a Unix socket.
     HttpConnectUds(PathBuf),
-    /// konnectivity's `ProxyService` on a Unix socket.
+    /// konnectivity's `ProxyService` over a Unix socket.
     GrpcUds(PathBuf),
 }
 
-/// TLS with a proxy.
+/// TLS to a proxy.
 #[derive(Debug)]
 pub struct ProxyTls {
     name: ServerName<'static>,
@@ -62,37 +61,37 @@ pub struct ProxyTls {
 }
 
 impl ProxyTls {
-    /// The proxy's certificate must have this name.
+    /// TLS with a certificate for this name.
     pub fn new(name: &str, config: ClientConfig) -> Result<Self, String> {
         let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
         Ok(ProxyTls { name, config: Arc::new(config) })
     }
 }
 
-/// Why there is no connection, in the words that the reference's clients are used to.
+/// Dial error, in the words of Go's client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialError(pub String);
 
-/// How far a dial through a proxy has come when it failed.
+/// Stage at which a dial through a proxy failed.
 enum Stage {
-    /// The proxy was not reached.
+    /// The proxy could not be reached.
     Connect(String),
-    /// The proxy was, and did not connect.
+    /// The proxy could not connect.
     Proxy(String),
 }
 
 impl Dialer {
-    /// One that connects through a proxy.
+    /// A dialer through a proxy.
     pub fn through(server: ProxyServer, metrics: DialMetrics) -> Self {
         Dialer(Some(Arc::new(Proxied { server, metrics })))
     }
 
-    /// Whether it connects without a proxy.
+    /// Whether connections are direct.
     pub fn is_direct(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Connects to `host:port`. Ends within a minute, whatever the other side does.
+    /// Connects to `host:port`. Ends within a minute.
     pub async fn dial(&self, address: &str) -> Result<Stream, DialError> {
         let dialled = match &self.0 {
             None => direct(address).await.map(Stream::Tcp),
@@ -120,7 +119,7 @@ impl Proxied {
 }
 
 impl ProxyServer {
-    /// What metrics call it.
+    /// Labels in metrics.
     fn labels(&self) -> Labels {
         match self {
             ProxyServer::HttpConnectTcp { .. } => ["http_connect", "tcp"],
@@ -159,7 +158,7 @@ impl ProxyServer {
     }
 }
 
-/// Has a proxy connect that has been reached.
+/// Asks a proxy over an open connection to connect.
 async fn connect(
     io: impl Connection + 'static,
     proxy: &str,
@@ -179,7 +178,7 @@ async fn encrypted(
     tls.map_err(|error| failure::of_connection(&error, address))
 }
 
-/// Connects without a proxy.
+/// Connects directly.
 async fn direct(address: &str) -> Result<TcpStream, String> {
     if address.rsplit_once(':').is_none_or(|(_, port)| port.contains(']')) {
         return Err(format!("dial tcp: address {address}: missing port in address"));

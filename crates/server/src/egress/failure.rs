@@ -1,4 +1,4 @@
-//! Why a server cannot be asked, in the words that the reference's clients are used to.
+//! Texts of client errors, in the words of Go's client.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use rustls::{CertificateError, OtherError};
 
-/// Why a request on kept connections failed.
+/// Error of a request on pooled connections.
 pub fn of_request(error: &(dyn Error + 'static), address: &str) -> String {
     let causes = || std::iter::successors(Some(error), |&error| error.source());
     if let Some(cause) = causes().find_map(|cause| cause.downcast_ref::<io::Error>()) {
@@ -19,16 +19,16 @@ pub fn of_request(error: &(dyn Error + 'static), address: &str) -> String {
     causes().last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Why an answer broke off.
+/// Error of a truncated response.
 pub fn of_answer(error: &(dyn Error + 'static), address: &str) -> String {
     match of_request(error, address) {
-        // The connection was there, and so was a part of the answer.
+        // A part of the response had been received.
         reason if reason == "EOF" => "unexpected EOF".to_owned(),
         reason => reason,
     }
 }
 
-/// Why a connection could not be made, or broke.
+/// Error of a connection that failed or broke.
 pub fn of_connection(error: &io::Error, address: &str) -> String {
     let dial = |what: &str| format!("dial tcp {address}: {what}");
     match error.kind() {
@@ -41,7 +41,7 @@ pub fn of_connection(error: &io::Error, address: &str) -> String {
         io::ErrorKind::BrokenPipe => return "broken pipe".to_owned(),
         _ => {}
     }
-    // Whoever passes an error on wraps it in another.
+    // Errors may be wrapped several times.
     let mut inner = error.get_ref();
     while let Some(io) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
         match io.get_ref() {
@@ -61,14 +61,14 @@ pub fn of_connection(error: &io::Error, address: &str) -> String {
     }
 }
 
-/// Why nobody could be dialled: the same, but that a name may be nobody's.
+/// Error of a failed dial: like [`of_connection`], and for names that cannot be resolved.
 pub fn of_dial(error: &(dyn Error + 'static), address: &str) -> String {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let is_ip = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     match cause {
-        // What a name server says has a kind that nobody can name.
+        // Resolver errors have an unstable kind that cannot be matched.
         Some(cause) if !is_ip && cause.raw_os_error().is_none() && cause.get_ref().is_some() => {
             match cause.kind() {
                 io::ErrorKind::TimedOut => of_connection(cause, address),
@@ -80,7 +80,7 @@ pub fn of_dial(error: &(dyn Error + 'static), address: &str) -> String {
     }
 }
 
-/// What the system says of a socket, without its number: `no such file or directory`.
+/// Error of a Unix socket without its number: `no such file or directory`.
 pub(super) fn of_socket(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

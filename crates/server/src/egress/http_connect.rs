@@ -1,4 +1,4 @@
-//! HTTP's CONNECT: a proxy is asked once, and is then the connection.
+//! HTTP CONNECT to a proxy.
 
 use kevel_api::quote::quote;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -8,12 +8,12 @@ use super::dialer::DIAL_TIMEOUT;
 use super::failure;
 use super::stream::Connection;
 
-/// The longest head of an answer that is read: proxies say little more than a code.
+/// Largest head of a response: proxies send little more than a code.
 const MAX_HEAD: usize = 64 << 10;
-/// How much is read at once.
+/// Bytes read at a time.
 const PIECE: usize = 1 << 10;
 
-/// Asks a proxy that is called so in errors to connect to an address.
+/// Asks a proxy to connect to an address; `proxy` is its name in errors.
 pub(super) async fn connect<IO: Connection>(
     mut io: IO,
     proxy: &str,
@@ -37,7 +37,7 @@ pub(super) async fn connect<IO: Connection>(
             "proxy error from {proxy} while dialing {address}, code {code}: {status}"
         ));
     }
-    // Whoever is connected to waits for the first word: these bytes would be the proxy's own.
+    // The target waits for the client to send first, so such bytes would come from the proxy.
     if beyond > 0 {
         return Err(format!(
             "unexpected {beyond} bytes of buffered data from CONNECT proxy {}",
@@ -47,11 +47,11 @@ pub(super) async fn connect<IO: Connection>(
     Ok(io)
 }
 
-/// The head of an answer, and how many bytes were read beyond it; nothing if it breaks off or is too long.
+/// Head of a response, and the number of bytes read beyond it; `None` if it is truncated or too long.
 async fn read_head(io: &mut impl Connection) -> std::io::Result<Option<(Vec<u8>, usize)>> {
     let mut head = Vec::new();
     while head.len() < MAX_HEAD {
-        // What was looked at is not looked at again, but for what may be half of the end.
+        // Continues where the last search ended, minus a possibly split end.
         let seen = head.len().saturating_sub(3);
         head.reserve(PIECE);
         if io.read_buf(&mut head).await? == 0 {
@@ -66,7 +66,7 @@ async fn read_head(io: &mut impl Connection) -> std::io::Result<Option<(Vec<u8>,
     Ok(None)
 }
 
-/// Where the empty line ends that ends a head. Lines may end without a carriage return.
+/// End of the empty line after a head. Lines may end without a carriage return.
 fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     let line_ends = bytes.iter().enumerate().skip(from).filter(|(_, byte)| **byte == b'\n');
     line_ends.map(|(at, _)| at + 1).find_map(|at| match bytes.get(at..)? {
@@ -76,7 +76,7 @@ fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     })
 }
 
-/// The code of an answer, and its text: `200 OK`.
+/// Code and text of a response: `200 OK`.
 fn read_status(head: &[u8]) -> Result<(u16, String), String> {
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
@@ -93,7 +93,7 @@ fn read_status(head: &[u8]) -> Result<(u16, String), String> {
     {
         return Err(malformed("HTTP version", version));
     }
-    // Go on lines that begin with a space.
+    // Lines that begin with a space continue the previous one.
     let headers = lines.filter(|line| !line.is_empty() && !line.starts_with([' ', '\t']));
     match headers.into_iter().find(|line| !line.contains(':')) {
         Some(line) => Err(format!("malformed MIME header: missing colon: {}", quote(line))),
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a proxy's answer, which comes in pieces of any size.
+    /// Result of a proxy's response, sent in pieces of a size.
     async fn answered(answer: &[u8], piece: usize) -> Result<(), String> {
         let (near, mut far) = duplex(1 << 20);
         let ask = connect(near, "proxy:1", "10.0.0.1:443");
@@ -117,7 +117,7 @@ mod tests {
             far.read_exact(&mut asked).await.unwrap();
             assert_eq!(asked, expected);
             for piece in answer.chunks(piece) {
-                // Who has heard enough goes.
+                // The other side may have closed already.
                 let _ = far.write_all(piece).await;
                 tokio::task::yield_now().await;
             }

@@ -1,4 +1,4 @@
-//! A limit on answers that only announce an answer (1xx).
+//! Limit on informational responses (1xx).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Request;
 use tokio::sync::Notify;
 
-/// The most answers with a code below 200 before the one that counts. HTTP knows four of them, each of
-/// use once; a server that sends them without end is never waited for by its client's own limits.
+/// Most 1xx responses before the final one. HTTP has four of them, each useful once; the client's own timeouts would
+/// not end a server that sends them without end.
 const MAX_INFORMATIONAL: usize = 100;
 
-/// The words of the reference's client, which counts the bytes of all such answers.
+/// Text of Go's client, which limits the bytes of all such responses.
 pub const TOO_MANY: &str = "net/http: server response headers exceeded 10485760 bytes; aborted";
 
-/// Counts the answers that announce an answer to a request which is about to be sent by HTTP/1.1. The
-/// future ends when there are too many of them; the request is then to be given up.
+/// Counts the 1xx responses to a request that is about to be sent by HTTP/1.1. The future completes when there are too
+/// many; the request must then be dropped.
 pub fn exceeded<B>(request: &mut Request<B>) -> impl Future<Output = ()> + Send + 'static {
     let too_many = Arc::new(Notify::new());
     let (told, count) = (too_many.clone(), AtomicUsize::new(0));

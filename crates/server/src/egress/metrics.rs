@@ -1,4 +1,4 @@
-//! What is counted of connections through proxies, by the reference's names.
+//! Metrics of connections through proxies, by the reference's names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::metrics::{Counter, Description, Family, Histogram, Metrics};
 /// From 5 ms to 12.5 s.
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 2.5, 12.5];
 
-/// What is counted of dials. Direct ones are not counted.
+/// Metrics of dials. Direct ones are not counted.
 #[derive(Clone, Debug)]
 pub struct DialMetrics {
     starts: Arc<Family<Counter>>,
@@ -16,11 +16,11 @@ pub struct DialMetrics {
     failures: Arc<Family<Counter>>,
 }
 
-/// Protocol and transport: the first labels of all.
+/// Protocol and transport: the first labels of all metrics.
 pub(super) type Labels = [&'static str; 2];
 
 impl DialMetrics {
-    /// Those of a server.
+    /// Registers the metrics.
     pub fn new(metrics: &Metrics) -> Self {
         let describe = |name, help, labels| Description { name, help, labels };
         DialMetrics {

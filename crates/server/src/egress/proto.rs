@@ -1,10 +1,10 @@
-//! The messages of konnectivity's `ProxyService`, written out by hand: generating them would ask everybody who
-//! builds this for a protobuf compiler.
+//! Messages of konnectivity's `ProxyService`, written by hand: generating them would need a protobuf compiler in every
+//! build.
 
 use bytes::Bytes;
 use prost::{Enumeration, Message, Oneof};
 
-/// What goes over a tunnel, either way.
+/// A packet of a tunnel, in either direction.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Packet {
     #[prost(enumeration = "PacketType", tag = "1")]
@@ -48,20 +48,20 @@ pub(super) struct DialRequest {
     /// Host and port.
     #[prost(string, tag = "2")]
     pub address: String,
-    /// What the answer is known by.
+    /// Correlates the response.
     #[prost(int64, tag = "3")]
     pub random: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DialResponse {
-    /// Empty if it went well.
+    /// Empty on success.
     #[prost(string, tag = "1")]
     pub error: String,
-    /// What the connection is known by from here on.
+    /// ID of the connection.
     #[prost(int64, tag = "2")]
     pub connect_id: i64,
-    /// That of the request.
+    /// `random` of the request.
     #[prost(int64, tag = "3")]
     pub random: i64,
 }
@@ -90,7 +90,7 @@ pub(super) struct CloseResponse {
     pub connect_id: i64,
 }
 
-/// Takes back a request to dial.
+/// Cancels a dial request.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CloseDial {
     #[prost(int64, tag = "1")]

@@ -1,8 +1,8 @@
-//! konnectivity's tunnels: a gRPC connection to the proxy server for each connection through it.
+//! konnectivity tunnels: a gRPC connection to the proxy server for each proxied connection.
 //!
-//! The protocol knows no half-closed connections, and no window: a proxy server passes on what an agent sends before
-//! it reads on, for all connections of that agent. So whoever does not read is left ([`READ_TIMEOUT`]), as the
-//! reference leaves him.
+//! The protocol has neither half-closed connections nor flow control: a proxy server forwards an agent's packet before
+//! it reads the next one, for all connections of that agent. So a connection whose reader is too slow is closed
+//! ([`READ_TIMEOUT`]), as in the reference.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -35,24 +35,24 @@ use super::proto::{CloseDial, CloseRequest, Data, DialRequest, Packet, Payload};
 
 const PROXY: PathAndQuery = PathAndQuery::from_static("/ProxyService/Proxy");
 
-/// When a proxy server that is not there is looked for again.
+/// Interval of retries while the proxy server is unavailable.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long the proxy server may take to say that a connection is closed.
+/// Time for the proxy server to confirm that a connection is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long what has arrived may wait for its reader.
+/// Time for the reader to take received data.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much may wait for the reader, and as much for the proxy server.
+/// Bytes buffered for the reader, and as many for the proxy server.
 const BUFFER: usize = 32 << 10;
-/// How much goes into a packet.
+/// Most bytes of a packet.
 const PIECE: usize = 16 << 10;
-/// How many packets wait for the connection to the proxy server.
+/// Packets queued for the connection to the proxy server.
 const QUEUE: usize = 2;
-/// How much the proxy server may send ahead: with the protocol's 64 KiB, copies would wait for window updates.
+/// HTTP/2 window: with the default 64 KiB, copies would wait for window updates.
 const WINDOW: u32 = 256 << 10;
 
 const CLOSED: &str = "tunnel closed";
 
-/// Connects to the proxy server on a socket, which may take its time to appear.
+/// Connects to the proxy server on a socket, with retries while the socket does not exist.
 pub(super) async fn connect(path: &Path) -> Result<Channel, String> {
     let endpoint = Endpoint::from_static("http://localhost").initial_stream_window_size(WINDOW);
     let mut last = None;
@@ -81,8 +81,8 @@ pub(super) async fn connect(path: &Path) -> Result<Channel, String> {
     })
 }
 
-/// Has the proxy server connect to `host:port`. What runs the tunnel ends with the connection, or with who waits
-/// for it.
+/// Asks the proxy server to connect to `host:port`. The task of the tunnel ends with the connection, or when the caller
+/// is cancelled.
 pub(super) async fn dial(channel: Channel, address: &str) -> Result<Tunnel, String> {
     let (result, dialled) = oneshot::channel();
     tokio::spawn(run(channel, address.to_owned(), result));
@@ -92,12 +92,12 @@ pub(super) async fn dial(channel: Channel, address: &str) -> Result<Tunnel, Stri
 /// A connection through the proxy server.
 pub(super) struct Tunnel {
     io: DuplexStream,
-    /// Tells, by its end, that nobody has the connection any more.
+    /// Dropped with the connection, which ends the task.
     _held: oneshot::Sender<Infallible>,
 }
 
 impl Tunnel {
-    /// One, its other side, and what ends with it.
+    /// A tunnel, its other end, and a receiver that completes when the tunnel is dropped.
     fn new() -> (Self, DuplexStream, oneshot::Receiver<Infallible>) {
         let (io, far) = duplex(BUFFER);
         let (_held, gone) = oneshot::channel();
@@ -113,9 +113,9 @@ async fn run(
     let random = i64::try_from(uuid::Uuid::new_v4().as_u128() >> 65).unwrap_or_default();
     let (requests, packets) = mpsc::channel(QUEUE);
     let request = DialRequest { protocol: "tcp".to_owned(), address, random };
-    // There is room: the channel is new.
+    // The channel is new and has room.
     let _ = requests.try_send(Payload::DialRequest(request).into());
-    // The proxy server may say nothing, not even that it listens, before it has connected.
+    // The proxy server may send nothing, not even headers, before it has connected.
     let mut dialling = Box::pin(async {
         let mut responses = open(channel.clone(), packets).await?;
         let id = dial_response(&mut responses, random).await?;
@@ -126,7 +126,7 @@ async fn run(
             match dialled {
                 Ok((responses, id)) => {
                     let (tunnel, far, gone) = Tunnel::new();
-                    // Who no longer waits has closed it: that is told as any other end is.
+                    // A cancelled caller has dropped the tunnel, which is handled like any other end.
                     let _ = result.send(Ok(tunnel));
                     pass_on(far, gone, requests, responses, id).await;
                 }
@@ -140,7 +140,7 @@ async fn run(
     let _ = result.send(Err(given_up.to_owned()));
     let _ = requests.try_send(Payload::CloseDial(CloseDial { random }).into());
     drop(requests);
-    // It goes out while the answer is waited for.
+    // The packet is sent while the response is awaited.
     let _ = timeout(CLOSE_TIMEOUT, dialling).await;
 }
 
@@ -159,7 +159,7 @@ async fn open(
     opened.map(tonic::Response::into_inner).map_err(|status| closed(&status))
 }
 
-/// What the connection is known by, when there is one.
+/// Waits for the connection's ID.
 async fn dial_response(responses: &mut Streaming<Packet>, random: i64) -> Result<i64, String> {
     while let Ok(Some(packet)) = responses.message().await {
         match packet.payload {
@@ -178,8 +178,8 @@ async fn dial_response(responses: &mut Streaming<Packet>, random: i64) -> Result
     Err(CLOSED.to_owned())
 }
 
-/// Passes on what either side says until the proxy server says that the connection is closed, because of the other
-/// side or because it was told to. One that does not listen is not waited for.
+/// Copies data in both directions until the proxy server reports that the connection is closed. A reader that is too
+/// slow ends the tunnel.
 async fn pass_on(
     far: DuplexStream,
     gone: oneshot::Receiver<Infallible>,
@@ -213,7 +213,7 @@ async fn send(mut reader: ReadHalf<DuplexStream>, requests: mpsc::Sender<Packet>
     }
 }
 
-/// What there is to send; nothing at the end. While nothing comes, no memory is held.
+/// Data to send; empty at the end. No buffer is held while waiting.
 async fn read(reader: &mut ReadHalf<DuplexStream>) -> io::Result<Bytes> {
     poll_fn(|context| {
         let mut piece = [0; PIECE];
@@ -228,7 +228,7 @@ async fn receive(mut writer: WriteHalf<DuplexStream>, mut responses: Streaming<P
     while let Ok(Some(packet)) = responses.message().await {
         match packet.payload {
             Some(Payload::Data(data)) if data.connect_id == id => {
-                // Who is gone hears nothing; the proxy server is being told.
+                // An error means that the reader is gone, which the other task reports to the proxy server.
                 let written = timeout(READ_TIMEOUT, writer.write_all(&data.data)).await;
                 if written.is_err() {
                     tracing::warn!(
@@ -271,7 +271,7 @@ impl AsyncWrite for Tunnel {
     }
 }
 
-/// Connects to a Unix socket.
+/// Connector to a Unix socket.
 struct Socket(PathBuf);
 
 impl Service<Uri> for Socket {

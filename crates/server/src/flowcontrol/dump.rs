@@ -1,4 +1,4 @@
-//! `/debug/api_priority_and_fairness/dump_*`: what goes on in the levels and queues.
+//! `/debug/api_priority_and_fairness/dump_*`: state of priority levels and queues.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::handler::{Handler, Response};
 use crate::query;
 use crate::request::Request;
 
-/// What is dumped.
+/// Kind of dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
     /// A line for each priority level.
@@ -30,12 +30,12 @@ pub const DUMPS: [(&str, Dump); 3] = [
     ("/debug/api_priority_and_fairness/dump_requests", Dump::Requests),
 ];
 
-/// Answers with a dump.
+/// Handler of a dump.
 #[derive(Debug)]
 pub struct DumpHandler {
-    /// Of this.
+    /// Flow control to dump.
     pub flow_control: Arc<FlowControl>,
-    /// Of what of it.
+    /// Kind of dump.
     pub dump: Dump,
 }
 

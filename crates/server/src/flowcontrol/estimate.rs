@@ -1,4 +1,4 @@
-//! What a request asks for, as the estimator wants to know it.
+//! Work estimates of requests.
 
 use kevel_flowcontrol::{FlowSchema, ListRequest, WorkEstimate, WorkEstimator, WorkKind};
 
@@ -6,7 +6,7 @@ use super::ResourceFacts;
 use crate::request_info::RequestInfo;
 use crate::verb::Verb;
 
-/// Estimates a request; `watches` counts those that see what it writes.
+/// Estimates a request; `watches` counts the watches that would see its change.
 pub(super) fn estimate(
     estimator: &WorkEstimator,
     info: &RequestInfo,

@@ -1,4 +1,4 @@
-//! Requests that wait or are executed, while they do.
+//! Counting of waiting and executing requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,16 +10,16 @@ use super::{FlowControl, FlowLog, READ_ONLY};
 use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request_info::RequestInfo;
 
-/// What becomes of a request.
+/// Phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Waiting,
     Executing,
 }
 
-/// A request that is executed. It gives back its seats when this is dropped.
+/// An executing request. Its seats are released on drop.
 pub(crate) struct Executing {
-    // Given back first.
+    // Dropped first.
     _admitted: Admitted,
     mark: Mark,
     log: Option<FlowLog>,
@@ -30,7 +30,7 @@ impl Executing {
         Executing { _admitted: admitted, mark, log: None }
     }
 
-    /// The log is told how long it took.
+    /// Records the duration in the request log.
     pub(super) fn logged(mut self, log: Option<FlowLog>) -> Self {
         self.log = log;
         self
@@ -45,7 +45,7 @@ impl Drop for Executing {
     }
 }
 
-/// A request that is counted in a phase, until this is dropped.
+/// A request counted in a phase until this is dropped.
 pub(super) struct Mark {
     flow_control: Arc<FlowControl>,
     phase: Phase,

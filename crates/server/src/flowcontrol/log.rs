@@ -1,14 +1,14 @@
-//! What the line of a request in the log says about its flow.
+//! Flow control fields of the HTTP log.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kevel_flowcontrol::{FlowSchema, WorkEstimate};
 
-/// How much of a name is written.
+/// Longest name in the log, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Notes of a request, for who writes its line. It is an extension of a request that has one.
+/// Flow control facts of a request for its log line, a request extension.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowLog(Arc<Notes>);
 
@@ -18,7 +18,7 @@ struct Notes {
     initialized: OnceLock<Duration>,
 }
 
-/// How a request was classified and estimated.
+/// Classification and estimate of a request.
 #[derive(Debug)]
 pub(crate) struct LoggedFlow {
     pub priority_level: String,
@@ -35,7 +35,7 @@ impl FlowLog {
         });
     }
 
-    /// A watch took so long to begin.
+    /// Records the duration of a watch's initialization.
     pub(super) fn initialized(&self, took: Duration) {
         let _ = self.0.initialized.set(took);
     }

@@ -1,4 +1,4 @@
-//! `apiserver_flowcontrol_*`: counters as requests come and go, gauges when somebody asks.
+//! `apiserver_flowcontrol_*`: counters updated by requests, gauges on scrape.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,7 +16,7 @@ use crate::metrics::{
     Counter, Description, Family, FloatGauge, Gauge, Histogram, Metric, Metrics, Text,
 };
 
-/// The families.
+/// Metric families.
 pub(super) struct FlowMetrics {
     counted: Arc<Counted>,
     levels: Vec<(Arc<Family<FloatGauge>>, ReadGauge)>,
@@ -26,11 +26,11 @@ pub(super) struct FlowMetrics {
     request_utilization: Arc<Family<Timing>>,
     demand_seats: Arc<Family<Timing>>,
     read_vs_write: Arc<Family<Timing>>,
-    /// The levels that are shown.
+    /// Priority levels that are exported.
     shown: Mutex<BTreeSet<String>>,
 }
 
-/// What flows count.
+/// Families updated by flows.
 struct Counted {
     rejected: Arc<Family<Counter>>,
     dispatched: Arc<Family<Counter>>,
@@ -46,12 +46,12 @@ struct Counted {
     estimated_seats: Arc<Family<Histogram>>,
 }
 
-/// Reads a gauge of a level, if there is anything to show.
+/// Reads a gauge of a priority level, if it has a value.
 type ReadGauge = fn(&LevelGauges) -> Option<f64>;
-/// The same of a least and a most.
+/// Reads a minimum and maximum of a priority level, if it has them.
 type ReadBounds = fn(&LevelGauges) -> Option<(f64, f64)>;
 
-/// The gauges of a level, by what is read.
+/// Gauges of a priority level.
 const LEVEL_GAUGES: [(names::Metric, ReadGauge); 12] = [
     (names::NOMINAL_LIMIT_SEATS, |level| Some(level.limits.nominal.into())),
     (names::LOWER_LIMIT_SEATS, |level| Some(level.limits.lower.into())),
@@ -67,7 +67,7 @@ const LEVEL_GAUGES: [(names::Metric, ReadGauge); 12] = [
     (names::LATEST_S, |level| level.last_dispatch.map(|(_, s)| s)),
 ];
 
-/// The same with a least and a most.
+/// Gauges with a minimum and a maximum.
 const BOUND_GAUGES: [(names::Metric, ReadBounds); 2] = [
     (names::NEXT_S_BOUNDS, |level| level.next_s_bounds),
     (names::NEXT_DISCOUNTED_S_BOUNDS, |level| level.next_discounted_s_bounds),
@@ -117,7 +117,7 @@ impl FlowMetrics {
         }
     }
 
-    /// Puts the gauges where they are read.
+    /// Publishes the gauges.
     pub(super) fn publish(&self, gauges: &Gauges) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let levels: BTreeSet<String> =
@@ -136,7 +136,7 @@ impl FlowMetrics {
             }
         }
         for (family, read) in &self.bounds {
-            // Nobody waits: there is nothing that they would be bounds of.
+            // Without queued requests there are no bounds.
             let (least, most) = read(level).unwrap_or_default();
             for (bound, value) in BOUNDS.iter().zip([least, most]) {
                 family.with(&[name, bound]).set(value);
@@ -161,7 +161,7 @@ impl FlowMetrics {
         }
     }
 
-    /// Shows a level no longer.
+    /// Removes the series of a priority level.
     fn remove(&self, level: &str) {
         self.levels.iter().for_each(|(family, _)| family.remove(&[level]));
         for bound in BOUNDS {
@@ -199,7 +199,7 @@ impl Observer for FlowMetrics {
     }
 }
 
-/// The series of a flow schema. Each is there once there is something to show.
+/// Series of a flow schema, created when first used.
 struct Flow {
     counted: Arc<Counted>,
     labels: [String; 2],
@@ -210,9 +210,9 @@ struct Flow {
     executing: OnceLock<Arc<Gauge>>,
     executing_seats: OnceLock<Arc<Gauge>>,
     queue_length: OnceLock<Arc<Histogram>>,
-    /// Those that were not executed, and those that were.
+    /// Wait of requests not executed, and of executed ones.
     waited: [OnceLock<Arc<Histogram>>; 2],
-    /// Regular ones, and watches.
+    /// Duration of regular requests, and of watches.
     executed: [OnceLock<Arc<Histogram>>; 2],
     watch_count: OnceLock<Arc<Histogram>>,
     estimated_seats: OnceLock<Arc<Histogram>>,
@@ -224,7 +224,7 @@ impl Flow {
         series.get_or_init(|| family.with(&[level, schema]))
     }
 
-    /// A series with one label more.
+    /// A series with one more label.
     fn with<'a, M: Metric>(
         &self,
         series: &'a OnceLock<Arc<M>>,
@@ -289,7 +289,7 @@ impl FlowObserver for Flow {
     }
 }
 
-/// A histogram by time, as it was last read.
+/// A histogram over time, as last read.
 #[derive(Debug, Default)]
 struct Timing(Mutex<Option<TimingRatioHistogram>>);
 

@@ -1,5 +1,5 @@
-//! Priority and fairness for requests: [`kevel_flowcontrol`] decides, by what the chain knows of a
-//! request and what is known of the resource that it asks for.
+//! Priority and fairness of requests: [`kevel_flowcontrol`] decides, by the request's attributes and facts of its
+//! resource.
 
 mod dump;
 mod estimate;
@@ -34,20 +34,19 @@ use crate::request_info::RequestInfo;
 use crate::user::User;
 use crate::verb::Verb;
 
-/// Requests that only read. All others are taken to write.
+/// Read-only verbs. All others count as mutating.
 pub(crate) const READ_ONLY: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
 
-/// What is known of resources, by those who have them.
+/// Facts of resources for work estimates.
 pub trait ResourceFacts: Send + Sync + 'static {
-    /// How many objects there are of the resource that is asked for, and how large they are; nothing
-    /// is known of one that somebody else serves.
+    /// Number and size of the resource's objects; `None` if another server serves it.
     fn stats(&self, info: &RequestInfo) -> Option<ObjectStats>;
 
-    /// Whether a watch is found by an index, so that it is woken for few changes.
+    /// Whether a watch is indexed, so that few changes wake it.
     fn is_indexed(&self, info: &RequestInfo) -> bool;
 }
 
-/// Nothing is known of any resource.
+/// No facts of any resource.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFacts;
 
@@ -78,7 +77,7 @@ impl std::fmt::Debug for FlowControl {
 }
 
 impl FlowControl {
-    /// With so many seats, and what is always configured.
+    /// Flow control with so many seats, and the mandatory configuration.
     pub fn new(server_limit: u32, estimator: WorkEstimator, metrics: &Arc<Metrics>) -> Arc<Self> {
         let flows = Arc::new(FlowMetrics::new(metrics));
         let flow_control = Arc::new(FlowControl {
@@ -99,8 +98,7 @@ impl FlowControl {
         flow_control
     }
 
-    /// Takes all PriorityLevelConfigurations and FlowSchemas in the place of those that it had; see
-    /// [`Controller::configure`].
+    /// Replaces all PriorityLevelConfigurations and FlowSchemas; see [`Controller::configure`].
     pub fn configure(
         &self,
         priority_levels: &[impl Borrow<Value>],
@@ -115,12 +113,12 @@ impl FlowControl {
         digested
     }
 
-    /// Lends and takes back seats; to be run as long as requests are served.
+    /// Adjusts borrowed seats; must run as long as requests are served.
     pub async fn run(&self) {
         self.controller.run().await;
     }
 
-    /// Classifies a request, estimates it, and gives it seats, a place in a queue, or a refusal.
+    /// Classifies and estimates a request, and gives it seats, a place in a queue, or a refusal.
     pub(crate) fn start(
         &self,
         request: &Request,
@@ -140,17 +138,17 @@ impl FlowControl {
         self.controller.start(&digest, flow_schema, estimate, until)
     }
 
-    /// Counts a request that waits, until what is returned is dropped.
+    /// Counts a waiting request, until the result is dropped.
     pub(crate) fn wait(self: &Arc<Self>, info: &RequestInfo) -> impl Send + use<> {
         self.enter(Phase::Waiting, info)
     }
 
-    /// Counts a request that is executed, as long as it has its seats.
+    /// Counts an executing request, as long as it has seats.
     pub(crate) fn execute(self: &Arc<Self>, info: &RequestInfo, admitted: Admitted) -> Executing {
         Executing::new(admitted, self.enter(Phase::Executing, info))
     }
 
-    /// What a watch holds: its seats until it has begun, and its place among the watches.
+    /// Seats and registration of a watch: the seats until its initialization.
     pub(crate) fn watch(
         self: &Arc<Self>,
         request: &Request,
@@ -176,20 +174,20 @@ impl FlowControl {
         estimate::estimate(&self.estimator, info, flow_schema, resources, watches)
     }
 
-    /// Tells the metrics how many may wait and be executed.
+    /// Sets the capacity of the read-vs-write metrics.
     fn set_capacity(&self) {
         let gauges = self.controller.gauges();
         self.read_vs_write.set_capacity(gauges.max_waiting, gauges.max_executing);
     }
 
-    /// Puts what is measured where it is read.
+    /// Publishes the metrics.
     fn publish(&self) {
         self.flows.publish(&self.controller.gauges());
         self.flows.publish_read_vs_write(&self.read_vs_write);
     }
 }
 
-/// What fairness goes by.
+/// Attributes of a request for classification (upstream: `RequestDigest`).
 fn digest<'a>(info: &'a RequestInfo, user: &'a User) -> RequestDigest<'a> {
     RequestDigest {
         user: &user.name,

@@ -1,4 +1,4 @@
-//! How many requests read and write, over time.
+//! Read-only and mutating requests over time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,8 +9,7 @@ use kevel_flowcontrol::metrics::READ_VS_WRITE;
 
 use super::execution::Phase;
 
-/// Requests that wait and that are executed, those that read and those that write, as parts of how
-/// many could.
+/// Waiting and executing requests, read-only and mutating, as fractions of the capacity.
 #[derive(Default)]
 pub(super) struct ReadVsWrite {
     waiting: [Mutex<Meter>; 2],
@@ -20,7 +19,7 @@ pub(super) struct ReadVsWrite {
 struct Meter {
     histogram: TimingRatioHistogram,
     requests: u64,
-    /// Up to when time is counted.
+    /// Time up to which the histogram is advanced.
     at: Instant,
 }
 
@@ -32,7 +31,7 @@ impl Default for Meter {
 }
 
 impl ReadVsWrite {
-    /// Counts requests in or out.
+    /// Adds or removes requests.
     pub(super) fn add(&self, phase: Phase, mutating: bool, now: Instant, change: i64) {
         let mut meter = self.meter(phase, mutating);
         meter.advance(now);
@@ -41,7 +40,7 @@ impl ReadVsWrite {
         meter.histogram.set(requests);
     }
 
-    /// Says how many may wait and be executed.
+    /// Sets the number of requests that may wait and execute.
     pub(super) fn set_capacity(&self, waiting: u64, executing: u64) {
         let now = monotonic_now();
         for (phase, capacity) in [(Phase::Waiting, waiting), (Phase::Executing, executing)] {
@@ -53,7 +52,7 @@ impl ReadVsWrite {
         }
     }
 
-    /// Up to now.
+    /// The histogram, advanced to now.
     pub(super) fn read(&self, phase: Phase, mutating: bool) -> TimingRatioHistogram {
         let mut meter = self.meter(phase, mutating);
         meter.advance(monotonic_now());
@@ -72,7 +71,7 @@ impl ReadVsWrite {
 
 impl Meter {
     fn advance(&mut self, now: Instant) {
-        // Whoever has come in between has a later time.
+        // A concurrent request may have advanced the time further.
         self.histogram.advance(now.saturating_duration_since(self.at));
         self.at = self.at.max(now);
     }

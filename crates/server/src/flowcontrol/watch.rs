@@ -1,4 +1,4 @@
-//! What a watch holds of priority and fairness.
+//! Flow control seats of a watch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,17 +10,16 @@ use tokio::time::sleep;
 use super::execution::Executing;
 use crate::lease::Lease;
 
-/// A watch has its seats for no longer, however slowly its client reads the state that it begins with:
-/// as long as the answer to a list may take.
+/// Longest time that a watch keeps its seats, however slowly its client reads the initial state: as long as a list may
+/// take.
 const INITIALIZATION_LIMIT: Duration = Duration::from_secs(60);
 
-/// The seats of a watch on their way to who serves it, as an extension of its request. If nobody takes
-/// them they are given back with the request.
+/// Seats of a watch on their way to its handler, a request extension. Seats that are not taken are released with the
+/// request.
 #[derive(Clone)]
 pub(crate) struct WatchHold(Arc<Mutex<Option<WatchSeats>>>);
 
-/// The seats of a watch until it has sent the state that it begins with, and its place among the watches
-/// that see a change.
+/// Seats of a watch until its initial state is sent, and its registration among the watches.
 pub(crate) struct WatchSeats {
     seats: Option<Lease<Executing>>,
     _registration: Option<WatchRegistration>,
@@ -31,7 +30,7 @@ impl WatchHold {
         WatchHold(Arc::new(Mutex::new(Some(seats))))
     }
 
-    /// What a watch has been given, if anything.
+    /// Takes the seats of a watch, if any.
     pub(crate) fn take(parts: &Parts) -> Option<WatchSeats> {
         let hold = parts.extensions.get::<WatchHold>()?;
         hold.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -43,14 +42,14 @@ impl WatchSeats {
         WatchSeats { seats: Some(Lease::new(executing)), _registration: registration }
     }
 
-    /// There is more to send: what it waits for is its client.
+    /// Limits the seats' time: a part of the initial state is sent, and the watch waits for its client.
     pub(crate) fn limit(&mut self) {
         if let Some(seats) = &mut self.seats {
             seats.until(sleep(INITIALIZATION_LIMIT));
         }
     }
 
-    /// The watch has begun.
+    /// Releases the seats: the watch is initialized.
     pub(crate) fn initialized(&mut self) {
         self.seats = None;
     }

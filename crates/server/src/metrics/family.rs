@@ -1,4 +1,4 @@
-//! A metric by its labels.
+//! Metric families: one metric by label values.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -7,33 +7,32 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::metric::{Counter, FloatGauge, Gauge, Histogram};
 use super::text::Text;
 
-/// How many label sets a family may have. What is recorded beyond is lost: a client must not be able
-/// to fill the memory with labels.
+/// Most label sets of a family. Others are not recorded: a client must not be able to fill the memory with labels.
 pub const MAX_SERIES: usize = 20_000;
 
 const SHARDS: usize = 16;
 
-/// What a family is called.
+/// Description of a family.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// The name, as it is known to dashboards.
+    /// Name of the metric.
     pub name: &'static str,
-    /// What is counted, and how long that will mean the same: `[STABLE] ...`.
+    /// Help text, with the stability level: `[STABLE] ...`.
     pub help: &'static str,
-    /// The names of the labels, in the order in which values are given.
+    /// Names of the labels, in the order of their values.
     pub labels: &'static [&'static str],
 }
 
-/// A metric that can be shown.
+/// A metric that can be exported.
 pub trait Metric: Send + Sync + 'static {
-    /// The name of its type.
+    /// Prometheus type.
     const TYPE: &'static str;
 
     /// Writes the samples of one label set.
     fn write(&self, text: &mut Text, name: &str, labels: &str);
 }
 
-/// Metrics of one name, by the values of their labels.
+/// Metrics of one name, by label values.
 pub struct Family<M> {
     description: Description,
     make: Box<dyn Fn() -> M + Send + Sync>,
@@ -47,7 +46,7 @@ impl<M> std::fmt::Debug for Family<M> {
     }
 }
 
-/// Between the values of a series' key. No name in Kubernetes has it.
+/// Separator of the values in a series' key. No Kubernetes name contains it.
 const SEPARATOR: char = '\u{1f}';
 
 impl<M: Metric> Family<M> {
@@ -63,7 +62,7 @@ impl<M: Metric> Family<M> {
         }
     }
 
-    /// The metric with these label values, in the order of the labels' names.
+    /// The metric with these label values, in the order of the labels.
     pub fn with(&self, values: &[&str]) -> Arc<M> {
         let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
@@ -77,7 +76,7 @@ impl<M: Metric> Family<M> {
         series.entry(key).or_insert_with(|| Arc::new((self.make)())).clone()
     }
 
-    /// Shows the metric with these label values no longer.
+    /// Removes the metric with these label values.
     pub fn remove(&self, values: &[&str]) {
         let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];

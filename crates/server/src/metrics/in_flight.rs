@@ -1,4 +1,4 @@
-//! Requests under way, and the most at a time within the last second.
+//! Running requests, and their maximum in the last second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
@@ -8,13 +8,13 @@ use kevel_clock::monotonic_now;
 
 use super::metric::Gauge;
 
-/// Counts requests under way and remembers the most at a time, second by second.
+/// Counts running requests and keeps their maximum for each second.
 #[derive(Debug)]
 pub struct InFlightWatermark {
     gauge: Arc<Gauge>,
     start: Instant,
     current: AtomicUsize,
-    /// A second since the start, and the most requests in it: 32 bits each.
+    /// Second since the start, and the maximum in it: 32 bits each.
     peak: AtomicU64,
 }
 
@@ -28,7 +28,7 @@ impl InFlightWatermark {
         }
     }
 
-    /// Counts a request in, unless `limit` are under way.
+    /// Adds a request, unless `limit` are running.
     pub fn enter(&self, now: Instant, limit: usize) -> bool {
         let before = self.current.fetch_add(1, AcqRel);
         if before >= limit {
@@ -36,17 +36,17 @@ impl InFlightWatermark {
             return false;
         }
         let second = now.saturating_duration_since(self.start).as_secs() << 32;
-        // The second is in front: the largest value is the latest second's largest count.
+        // The second is in the high bits: the largest value is the maximum of the latest second.
         self.peak.fetch_max(second | in_32_bits(before + 1), Relaxed);
         true
     }
 
-    /// Counts a request out.
+    /// Removes a request.
     pub fn leave(&self) {
         self.current.fetch_sub(1, AcqRel);
     }
 
-    /// Puts the latest peak where it is read.
+    /// Publishes the latest maximum.
     pub(super) fn publish(&self) {
         let peak = self.peak.load(Relaxed);
         let age = self.start.elapsed().as_secs().saturating_sub(peak >> 32);

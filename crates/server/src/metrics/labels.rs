@@ -1,4 +1,4 @@
-//! What a request is called in metrics and in the log: few names, whatever clients send.
+//! Labels of requests in metrics and logs: a limited set, whatever clients send.
 
 use http::request::Parts;
 use http::{HeaderValue, Method, header};
@@ -6,13 +6,13 @@ use http::{HeaderValue, Method, header};
 use crate::request_info::RequestInfo;
 use crate::verb::Verb;
 
-/// Subresources that are connections.
+/// Connect subresources.
 const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
 
-/// What a method that is none of those that the server knows is called.
+/// Label of an unknown method.
 const OTHER: &str = "other";
 
-/// `resource`, `namespace` or `cluster`; nothing for a plain path.
+/// `resource`, `namespace` or `cluster`; empty for a plain path.
 pub fn scope(info: &RequestInfo) -> &'static str {
     let collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     match info {
@@ -43,7 +43,7 @@ pub fn verb(info: &RequestInfo, parts: &Parts) -> &'static str {
     }
 }
 
-/// `All`, or nothing; `invalid` if the request asks for something else.
+/// `All` or empty; `invalid` for any other value.
 pub fn dry_run(info: &RequestInfo) -> &'static str {
     let mut values = info.query.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value);
     match values.next() {

@@ -1,83 +1,83 @@
-//! What is counted and measured. Recording is a few atomic operations.
+//! Counters, gauges and histograms. Recording takes a few atomic operations.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// A number that only grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// Some more.
+    /// Adds `count`.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }
 
-    /// The number.
+    /// Current value.
     pub fn value(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// A number that comes and goes.
+/// A gauge of integers.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// Changes it by `change`.
+    /// Adds `change`.
     pub fn add(&self, change: i64) {
         self.0.fetch_add(change, Relaxed);
     }
 
-    /// Makes it `value`.
+    /// Sets the value.
     pub fn set(&self, value: i64) {
         self.0.store(value, Relaxed);
     }
 
-    /// The number.
+    /// Current value.
     pub fn value(&self) -> i64 {
         self.0.load(Relaxed)
     }
 }
 
-/// Any number that comes and goes.
+/// A gauge of floats.
 #[derive(Debug, Default)]
 pub struct FloatGauge(AtomicU64);
 
 impl FloatGauge {
-    /// Makes it `value`.
+    /// Sets the value.
     pub fn set(&self, value: f64) {
         self.0.store(value.to_bits(), Relaxed);
     }
 
-    /// The number.
+    /// Current value.
     pub fn value(&self) -> f64 {
         f64::from_bits(self.0.load(Relaxed))
     }
 }
 
-/// How many observations were at most how large.
+/// A histogram with fixed buckets.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// One for each bound, and one for what is larger than all of them.
+    /// One for each bound, and one for larger values.
     counts: Box<[AtomicU64]>,
-    /// The bits of a float.
+    /// Bits of a float.
     sum: AtomicU64,
 }
 
 impl Histogram {
-    /// `bounds` are the upper ones, inclusive, in ascending order.
+    /// `bounds` are the inclusive upper bounds, in ascending order.
     pub fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Histogram { bounds, counts, sum: AtomicU64::new(0) }
     }
 
-    /// Counts an observation.
+    /// Records an observation.
     pub fn observe(&self, value: f64) {
         let bucket = self.bounds.partition_point(|&bound| bound < value);
         if let Some(count) = self.counts.get(bucket) {
@@ -87,7 +87,7 @@ impl Histogram {
         let _ = self.sum.fetch_update(Relaxed, Relaxed, added);
     }
 
-    /// For each bound how many observations were not above it; the last is that of infinity.
+    /// For each bound, the number of observations up to it; the last is that of infinity.
     pub fn cumulative(&self) -> Vec<(f64, u64)> {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let totals = self.counts.iter().scan(0, |total, count| {
@@ -97,7 +97,7 @@ impl Histogram {
         bounds.zip(totals).collect()
     }
 
-    /// The sum of all observations.
+    /// Sum of all observations.
     pub fn sum(&self) -> f64 {
         f64::from_bits(self.sum.load(Relaxed))
     }

@@ -1,7 +1,7 @@
-//! What the server counts about itself, by the reference's names and labels.
+//! Metrics of the server, by the reference's names and labels.
 //!
-//! Recording costs a few atomic operations, and a look-up under a read lock where labels are not
-//! known before. [`Metrics`] is one server's; `/metrics` shows it.
+//! Recording costs a few atomic operations, and a look-up under a read lock where labels are not known before.
+//! [`Metrics`] is one server's; `/metrics` exports it.
 
 mod family;
 mod in_flight;
@@ -28,10 +28,10 @@ pub use watch_events::WatchEvents;
 
 /// The metrics of a server.
 pub struct Metrics {
-    /// Time of the server, for gauges that show a time.
+    /// Clock of the server, for gauges that show a time.
     pub clock: Clock,
     families: Mutex<Vec<Arc<dyn family::Show>>>,
-    /// What is read when somebody asks.
+    /// Functions that set gauges before a scrape.
     publishers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
     seen: requests::Seen,
     request_total: Arc<Family<Counter>>,
@@ -41,29 +41,29 @@ pub struct Metrics {
     longrunning_requests: Arc<Family<Gauge>>,
     request_terminations: Arc<Family<Counter>>,
     request_aborts: Arc<Family<Counter>>,
-    /// The time in a filter, by its name.
+    /// Time in a filter, by its name.
     pub filter_duration: Arc<Family<Histogram>>,
     watch_events: Arc<Family<Counter>>,
     watch_events_sizes: Arc<Family<Histogram>>,
-    /// Requests under way that only read.
+    /// Running read-only requests.
     pub read_only_in_flight: InFlightWatermark,
-    /// Requests under way that may write.
+    /// Running mutating requests.
     pub mutating_in_flight: InFlightWatermark,
-    /// Requests in queues that only read.
+    /// Queued read-only requests.
     pub read_only_in_queue: InFlightWatermark,
-    /// Requests in queues that may write.
+    /// Queued mutating requests.
     pub mutating_in_queue: InFlightWatermark,
-    /// Users, by a few names.
+    /// Requests by user, with a few well-known names.
     pub authenticated_user_requests: Arc<Family<Counter>>,
-    /// By result: `success`, `failure`, `error`.
+    /// Authentications by result: `success`, `failure`, `error`.
     pub authentication_attempts: Arc<Family<Counter>>,
-    /// By the same.
+    /// Duration of authentication by result.
     pub authentication_duration: Arc<Family<Histogram>>,
-    /// By result: `allowed`, `denied`, `no-opinion`, `error`.
+    /// Authorizations by result: `allowed`, `denied`, `no-opinion`, `error`.
     pub authorization_attempts: Arc<Family<Counter>>,
-    /// By the same.
+    /// Duration of authorization by result.
     pub authorization_duration: Arc<Family<Histogram>>,
-    /// Handshakes that failed.
+    /// Failed TLS handshakes.
     pub tls_handshake_errors: Arc<Counter>,
 }
 
@@ -225,17 +225,17 @@ impl Metrics {
         Metrics { clock, ..Metrics::default() }
     }
 
-    /// Adds a counter that other parts of the server keep.
+    /// Registers a counter.
     pub fn counter(&self, description: Description) -> Arc<Family<Counter>> {
         self.add(Family::new(description, Counter::default))
     }
 
-    /// Adds a gauge.
+    /// Registers a gauge.
     pub fn gauge(&self, description: Description) -> Arc<Family<Gauge>> {
         self.add(Family::new(description, Gauge::default))
     }
 
-    /// Adds a histogram with these upper bounds.
+    /// Registers a histogram with these upper bounds.
     pub fn histogram(
         &self,
         description: Description,
@@ -244,7 +244,7 @@ impl Metrics {
         self.add(Family::new(description, move || Histogram::new(bounds)))
     }
 
-    /// Adds metrics of a type of somebody's own.
+    /// Registers metrics of a custom type.
     pub fn family<M: Metric>(
         &self,
         description: Description,
@@ -253,7 +253,7 @@ impl Metrics {
         self.add(Family::new(description, make))
     }
 
-    /// Has `publish` called before everything is shown: it sets what is read only then.
+    /// Registers a function that sets gauges before each scrape.
     pub fn before_show(&self, publish: impl Fn() + Send + Sync + 'static) {
         let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
         publishers.push(Arc::new(publish));
@@ -266,7 +266,7 @@ impl Metrics {
         family
     }
 
-    /// Everything, as text.
+    /// All metrics as text.
     pub fn show(&self) -> String {
         self.read_only_in_flight.publish();
         self.mutating_in_flight.publish();
@@ -285,7 +285,7 @@ impl Metrics {
     }
 }
 
-/// The families, as they are made.
+/// Families while they are created.
 struct Families(Vec<Arc<dyn family::Show>>);
 
 impl Families {

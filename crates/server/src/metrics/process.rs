@@ -1,20 +1,20 @@
-//! `process_*`: what the operating system says about this process.
+//! `process_*` metrics from the operating system.
 
 use std::fs;
 
 use super::text::Text;
 
-/// Ticks per second in `/proc`: part of Linux' interface to programs.
+/// Ticks per second in `/proc`, part of Linux's ABI.
 const TICKS: f64 = 100.0;
 
-/// Writes what can be found out; elsewhere than on Linux that is nothing.
+/// Writes the available metrics; none on other systems than Linux.
 pub(super) fn show(text: &mut Text) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let network = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let (received, sent) = network_bytes(&network).unzip();
-    // Fields count from 3, the first after the name.
+    // Fields are numbered as in the manual, where the first after the name is 3.
     let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
     let rows = [
@@ -44,7 +44,7 @@ pub(super) fn show(text: &mut Text) {
         (
             "process_virtual_memory_max_bytes",
             "gauge",
-            // No limit is the largest number there is.
+            // Unlimited is the largest number.
             limit(&limits, "Max address space").or(Some(u64::MAX as f64)),
             "Most virtual memory.",
         ),
@@ -56,14 +56,14 @@ pub(super) fn show(text: &mut Text) {
     }
 }
 
-/// When the process began, in Unix time.
+/// Start time of the process, in Unix time.
 pub fn start_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let boot = boot_time(&fs::read_to_string("/proc/stat").ok()?)?;
     Some(boot + field(&stat, 22)? / TICKS)
 }
 
-/// A field of `/proc/self/stat`, counted as its manual does. The name in the second may have spaces.
+/// A field of `/proc/self/stat`, numbered as in its manual. The name in the second may contain spaces.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     after_name.split(' ').nth(number.checked_sub(3)?)?.parse().ok()

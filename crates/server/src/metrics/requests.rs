@@ -1,4 +1,4 @@
-//! The metrics of requests that were served, found by one look-up for each request.
+//! Metrics of served requests, found by one look-up for each request.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,19 +12,19 @@ use super::metric::{Counter, Gauge, Histogram};
 use super::{Metrics, labels};
 use crate::request_info::RequestInfo;
 
-/// What the server is called in its metrics.
+/// Name of the component in metrics.
 pub(super) const COMPONENT: &str = "apiserver";
 
 const SHARDS: usize = 16;
 
-/// The label sets of requests that were seen, each with all of its metrics.
+/// Known label sets of requests, each with all of its metrics.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     hasher: RandomState,
     shards: [RwLock<HashMap<String, Arc<Series>>>; SHARDS],
 }
 
-/// The metrics of requests of one kind.
+/// Metrics of requests with the same labels.
 #[derive(Debug)]
 pub struct Series {
     labels: Labels,
@@ -33,7 +33,7 @@ pub struct Series {
     aborts: Arc<Family<Counter>>,
     by_code: RwLock<Vec<(u16, Arc<Counter>)>>,
     duration: Arc<Histogram>,
-    /// Dry runs are not what people wait for.
+    /// `None` for dry runs, which are not part of the SLI.
     sli_duration: Option<Arc<Histogram>>,
     response_sizes: Option<Arc<Histogram>>,
     long_running: Arc<Gauge>,
@@ -51,8 +51,7 @@ struct Labels {
 }
 
 impl Series {
-    /// Counts a request that was answered. `excluded` is the time that others than this server
-    /// took.
+    /// Records an answered request. `excluded` is the time of webhooks and queueing.
     pub fn record(&self, code: u16, size: u64, duration: Duration, excluded: Duration) {
         self.count(code);
         self.duration.observe(duration.as_secs_f64());
@@ -64,7 +63,7 @@ impl Series {
         }
     }
 
-    /// Counts a request that was refused before it was looked at.
+    /// Counts a request by its response code.
     pub fn count(&self, code: u16) {
         let known = |codes: &[(u16, Arc<Counter>)]| {
             codes.iter().find(|(known, _)| *known == code).map(|(_, counter)| counter.clone())
@@ -81,7 +80,7 @@ impl Series {
         counter.increment();
     }
 
-    /// Counts a request that the server ended in self-defence.
+    /// Counts a request that the server terminated to protect itself.
     pub fn terminated(&self, code: u16) {
         let code = code.to_string();
         let labels = self.labels.without_dry_run();
@@ -90,21 +89,21 @@ impl Series {
         self.terminations.with(&labels).increment();
     }
 
-    /// Counts a request whose answer was broken off.
+    /// Counts a request whose response was aborted.
     pub fn aborted(&self) {
         let [labels @ .., _component] = self.labels.without_dry_run();
         self.aborts.with(&labels).increment();
     }
 
-    /// The requests of this kind that are under way, if they are long-running.
+    /// Gauge of running requests with these labels, for long-running ones.
     pub fn long_running(&self) -> &Gauge {
         &self.long_running
     }
 }
 
 impl Metrics {
-    /// The metrics of a request; `installed` says whether there is such a resource: for others
-    /// nothing is recorded, since clients make their names up.
+    /// Metrics of a request. Nothing is recorded unless `installed` says that the resource exists, since clients may
+    /// send any name.
     pub fn of_request(
         &self,
         info: &RequestInfo,
@@ -114,7 +113,7 @@ impl Metrics {
         let verb = labels::verb(info, parts);
         let dry_run = labels::dry_run(info);
         let scope = labels::scope(info);
-        // Plain paths stand in the place of a subresource.
+        // The path of a plain request is its `subresource` label.
         let subresource = if info.is_resource { &info.subresource } else { &info.path };
         let key = [verb, dry_run, &info.group, &info.version, &info.resource, subresource, scope];
         let key = key.join("\u{1f}");
@@ -152,7 +151,7 @@ impl Metrics {
             duration: self.request_duration.with(&labels.of_duration()),
             sli_duration: labels.dry_run.is_empty().then(|| self.request_sli_duration.with(&short)),
             response_sizes: read.then(|| self.response_sizes.with(&short)),
-            // Shown once there was one.
+            // Created only for verbs that can be long-running.
             long_running: match labels.verb {
                 "WATCH" | "CONNECT" => self.longrunning_requests.with(&short),
                 _ => Arc::default(),
@@ -162,7 +161,7 @@ impl Metrics {
     }
 }
 
-/// Label values, in the order of the families' label names.
+/// Label values, in the order of the families' labels.
 impl Labels {
     fn without_dry_run(&self) -> [&str; 7] {
         let Labels { verb, dry_run: _, group, version, resource, subresource, scope } = self;

@@ -1,4 +1,4 @@
-//! `/metrics/slis`: the results of the health checks, each time that they ran.
+//! `/metrics/slis`: results of health checks.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::family::{Description, Family, Show};
 use super::metric::{Counter, Gauge};
 use super::text::Text;
 
-/// The results of health checks.
+/// Metrics of health check results.
 #[derive(Debug)]
 pub struct Slis {
     last: Arc<Family<Gauge>>,
@@ -33,14 +33,14 @@ impl Default for Slis {
 }
 
 impl Slis {
-    /// Takes down how a check of an endpoint (`readyz`) went.
+    /// Records the result of a check of an endpoint (`readyz`).
     pub fn record(&self, endpoint: &str, check: &str, passed: bool) {
         self.last.with(&[check, endpoint]).set(i64::from(passed));
         let status = if passed { "success" } else { "error" };
         self.all.with(&[check, status, endpoint]).increment();
     }
 
-    /// What `/metrics/slis` shows.
+    /// Text of `/metrics/slis`.
     pub fn show(&self) -> String {
         let mut text = Text::default();
         self.last.show(&mut text);

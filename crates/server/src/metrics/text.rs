@@ -1,8 +1,8 @@
-//! The text exposition format.
+//! Prometheus text exposition format.
 
 use std::fmt::Write as _;
 
-/// The text that a scrape gets.
+/// Text of a scrape.
 #[derive(Debug, Default)]
 pub struct Text(String);
 
@@ -12,18 +12,18 @@ impl Text {
         self.0
     }
 
-    /// What a family is.
+    /// Writes the help and type of a family.
     pub fn heading(&mut self, name: &str, help: &str, kind: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A family of a single value.
+    /// Writes a family of a single value.
     pub fn single(&mut self, name: &str, help: &str, kind: &str, value: f64) {
         self.heading(name, help, kind);
         self.sample(name, "", "", value);
     }
 
-    /// A value.
+    /// Writes a sample.
     pub fn sample(&mut self, name: &str, suffix: &str, labels: &str, value: f64) {
         kevel_compute::charge(4);
         let value = number(value);
@@ -33,14 +33,14 @@ impl Text {
         };
     }
 
-    /// A bucket of a histogram.
+    /// Writes a bucket of a histogram.
     pub fn bucket(&mut self, name: &str, labels: &str, bound: f64, count: f64) {
         let comma = if labels.is_empty() { "" } else { "," };
         let labels = format!("{labels}{comma}le=\"{}\"", number(bound));
         self.sample(name, "_bucket", &labels, count);
     }
 
-    /// Labels as they stand between the braces, in the order of their names.
+    /// Labels as written between the braces, sorted by name.
     pub fn labels<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is sent to a watch, counted.
+//! Metrics of watch events.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::metric::{Counter, Histogram};
 use crate::request_info::RequestInfo;
 use crate::verb::Verb;
 
-/// The metrics of a watch's events, on the request that began it.
+/// Metrics of a watch's events, a request extension.
 #[derive(Clone, Debug)]
 pub struct WatchEvents {
     total: Arc<Counter>,
@@ -18,7 +18,7 @@ pub struct WatchEvents {
 }
 
 impl WatchEvents {
-    /// Those of a request that is counted.
+    /// Metrics of a request, if it is counted.
     pub fn of(request: &Parts) -> Option<&Self> {
         request.extensions.get()
     }
@@ -31,7 +31,7 @@ impl WatchEvents {
 }
 
 impl Metrics {
-    /// Counts the events of a request, if it is a watch.
+    /// Adds the metrics of watch events to a request, if it is a watch.
     pub(crate) fn count_watch_events(&self, info: &RequestInfo, extensions: &mut Extensions) {
         if info.verb == Verb::Watch {
             let labels = [info.group.as_str(), &info.version, &info.resource];

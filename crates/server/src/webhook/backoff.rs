@@ -1,25 +1,25 @@
-//! Calls that are made again when they failed.
+//! Retries of webhook calls with backoff.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use super::error::Error;
 
-/// How often a call is made, and how long is waited in between.
+/// Number of attempts, and the waits between them (upstream: `wait.Backoff`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// How long is waited after the first failure.
+    /// Wait after the first failure.
     pub initial: Duration,
-    /// How much longer each time.
+    /// Factor of each further wait.
     pub factor: f64,
-    /// Up to which part of itself a wait is made longer, at random.
+    /// Fraction by which a wait is extended at random.
     pub jitter: f64,
-    /// How often the call is made at most.
+    /// Most attempts.
     pub steps: usize,
 }
 
 impl Default for Backoff {
-    /// That of authentication and authorization webhooks, whose callers wait.
+    /// Backoff of authentication and authorization webhooks.
     fn default() -> Self {
         Backoff::starting_with(Duration::from_millis(500))
     }
@@ -31,7 +31,7 @@ impl Backoff {
         Backoff { initial, factor: 1.5, jitter: 0.2, steps: 5 }
     }
 
-    /// Makes a call, and again while its failure is [transient](Error::is_transient).
+    /// Calls, and retries [transient](Error::is_transient) failures.
     pub async fn call<T, F>(&self, call: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
@@ -39,7 +39,7 @@ impl Backoff {
         self.call_while(call, Error::is_transient).await
     }
 
-    /// Makes a call, and again while its failure is worth it.
+    /// Calls, and retries failures that are `worth` it.
     pub async fn call_while<T, F>(
         &self,
         mut call: impl FnMut() -> F,
@@ -67,7 +67,7 @@ impl Backoff {
     }
 }
 
-/// From 0 to 1. No secret: nobody gains from knowing when a call is made again.
+/// A random number from 0 to 1. It need not be secret.
 fn random() -> f64 {
     (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64
 }

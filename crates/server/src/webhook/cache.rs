@@ -1,4 +1,4 @@
-//! Answers that are remembered for a while.
+//! Cache of webhook responses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use kevel_clock::{Clock, Moment};
 use ring::digest::{SHA256, digest};
 
-/// A question: its SHA-256, since questions have no limit to their size.
+/// Key of a request: its SHA-256, since requests have no size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The key of a question.
+    /// Key of a request.
     pub fn of(question: &[u8]) -> Self {
         let mut key = [0; 32];
         key.copy_from_slice(digest(&SHA256, question).as_ref());
@@ -20,7 +20,7 @@ impl CacheKey {
     }
 }
 
-/// A bounded number of answers; what was not asked for the longest is forgotten first.
+/// A bounded LRU cache of responses.
 #[derive(Debug)]
 pub struct AnswerCache<A> {
     limit: usize,
@@ -31,9 +31,9 @@ pub struct AnswerCache<A> {
 #[derive(Debug)]
 struct Entries<A> {
     answers: HashMap<CacheKey, Entry<A>>,
-    /// The questions, by when they were asked last.
+    /// Keys by their last use.
     order: BTreeMap<u64, CacheKey>,
-    /// Counts the times that something is asked.
+    /// Counter of uses.
     clock: u64,
 }
 
@@ -45,13 +45,13 @@ struct Entry<A> {
 }
 
 impl<A: Clone> AnswerCache<A> {
-    /// One that remembers so many answers, by the server's clock.
+    /// A cache of so many responses, with the server's clock.
     pub fn new(limit: usize, time: &Clock) -> Self {
         let entries = Entries { answers: HashMap::new(), order: BTreeMap::new(), clock: 0 };
         AnswerCache { limit, time: time.clone(), entries: Mutex::new(entries) }
     }
 
-    /// The answer, unless it has expired.
+    /// The response, unless it has expired.
     pub fn get(&self, key: &CacheKey) -> Option<A> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { answers, order, clock } = &mut *entries;
@@ -67,7 +67,7 @@ impl<A: Clone> AnswerCache<A> {
         Some(entry.answer.clone())
     }
 
-    /// Remembers an answer for a while.
+    /// Stores a response for a time.
     pub fn put(&self, key: CacheKey, answer: A, ttl: Duration) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { answers, order, clock } = &mut *entries;
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (Some('a'), Some('b')));
         clock.advance(Duration::from_secs(10));
         assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (None, Some('b')));
-        // Beyond the limit the one that was asked for the longest ago goes.
+        // Beyond the limit, the least recently used entry is removed.
         cache.put(key(3), 'c', Duration::from_secs(10));
         assert_eq!(cache.get(&key(2)), Some('b'));
         cache.put(key(4), 'd', Duration::from_secs(10));

@@ -1,11 +1,11 @@
-//! What is wrong with where a webhook is said to be: of conversion and of admission.
+//! Validation of webhook client configurations, for conversion and admission.
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
 use kevel_api::url::Url;
 use kevel_api::value::Value;
 
-/// What is wrong with a URL.
+/// Validates the URL of a webhook.
 ///
 /// ```
 /// use kevel_api::field_error::Path;
@@ -43,10 +43,10 @@ pub fn validate_webhook_url(path: &Path<'_>, text: &str) -> Vec<FieldError> {
     wrong.map(|(_, part, why)| FieldError::invalid(path, part, why.to_owned())).collect()
 }
 
-/// What is wrong with a reference to a service: `namespace`, `name`, `port` and `path`.
+/// Validates the service reference of a webhook: `namespace`, `name`, `port` and `path`.
 pub fn validate_webhook_service(path: &Path<'_>, service: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // The reference takes each for the other here, and says so.
+    // The reference swaps the two names in its errors.
     for (field, said) in [("name", "namespace"), ("namespace", "name")] {
         if service.str_at(&[said]).is_empty() {
             errors.push(FieldError::required(&path.child(field), ""));
