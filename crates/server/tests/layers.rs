@@ -1,7 +1,7 @@
-//! The modules of the generic server import downwards only: who reads one needs not read those above it.
+//! Modules of the generic server import downwards only: a reader of one need not read those above it.
 //!
-//! [`LAYERS`] is the order, from what knows nobody to what knows everybody. A module may import those
-//! that stand before it, in its own layer too. Tests inside of modules are not held to it.
+//! [`LAYERS`] is the order, from the lowest. A module may import those before it, in its own layer too. Tests inside of
+//! modules are exempt.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each layer: why it stands there, and its modules in order.
+/// Layers: the reason of each, and its modules in order.
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "words that all others are written in; they know Kubernetes' API and the store, nobody here",
@@ -88,7 +88,7 @@ fn modules_import_downwards_only() {
     assert!(gone.is_empty(), "no longer there: {gone:?}");
 }
 
-/// The sources: each file with its top-level module and the top-level modules that it names.
+/// Source files, each with its top-level module and the top-level modules that it names.
 fn imports() -> Vec<(String, String, BTreeSet<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -102,7 +102,7 @@ fn imports() -> Vec<(String, String, BTreeSet<String>)> {
         if module == "lib" || path.ends_with("tests.rs") {
             continue;
         }
-        // `super` as often as this is the crate.
+        // So many `super::` lead to the crate's root.
         let depth = path.components().count() - usize::from(path.ends_with("mod.rs"));
         let found = named(&code(&fs::read_to_string(&file).unwrap()), depth);
         all.push((name, module, found));
@@ -127,7 +127,7 @@ fn code(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The names that follow the crate's root.
+/// Names that follow the crate's root.
 fn named(code: &str, depth: usize) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for root in ["crate::".to_owned(), "super::".repeat(depth)] {
@@ -146,7 +146,7 @@ fn named(code: &str, depth: usize) -> BTreeSet<String> {
     found
 }
 
-/// The names that a group of imports begins with: `a` and `d` of `a::{b, c}, d}`.
+/// First names of a group of imports: `a` and `d` of `a::{b, c}, d}`.
 fn first_names(group: &str) -> Vec<String> {
     let (mut depth, mut names, mut part) = (0_usize, Vec::new(), String::new());
     for character in group.chars() {

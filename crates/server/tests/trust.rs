@@ -1,5 +1,5 @@
-//! Certificates that are trusted, by every way into and out of the generic server: each row of
-//! `conformance/certificates` on a real socket, held against the verdict of Go's `crypto/x509`.
+//! Certificate verification of every TLS client and server of the generic server: each row of
+//! `conformance/certificates` on a real socket, compared with the verdict of Go's `crypto/x509`.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,17 +31,16 @@ use rustls::sign::CertifiedKey;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Rows of the table: one that is lost is noticed.
+/// Rows of the table, so that a lost one is noticed.
 const ROWS: usize = 98;
-/// Rows about hosts that loopback has.
+/// Rows about hosts that the loopback interface has.
 const LOCAL_ROWS: usize = 89;
 
 fn ca(row: &TrustRow) -> Option<Vec<u8>> {
     Some(row.roots.clone().into_bytes())
 }
 
-/// The client that asks webhooks of all kinds and issuers of tokens, whose own suites try each of them
-/// (`conformance/HELD.md`).
+/// The client of webhooks and of token issuers, whose own suites test each of them (`conformance/HELD.md`).
 #[tokio::test]
 async fn webhook_servers_are_trusted_as_go_trusts_them() {
     let mut seen = 0;
@@ -63,7 +62,7 @@ async fn webhook_servers_are_trusted_as_go_trusts_them() {
     assert_eq!(seen, ROWS);
 }
 
-/// Kubelets, and other servers of the cluster that requests are passed on to.
+/// Kubelets, and other servers that requests are proxied to.
 #[tokio::test]
 async fn kubelets_and_peers_are_trusted_as_go_trusts_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +85,7 @@ async fn kubelets_and_peers_are_trusted_as_go_trusts_them() {
     assert_eq!(seen, LOCAL_ROWS);
 }
 
-/// Proxies on the way to the cluster, to etcd or to webhooks.
+/// Egress proxies to the cluster, etcd or webhooks.
 #[tokio::test]
 async fn egress_proxies_are_trusted_as_go_trusts_them() {
     let metrics = DialMetrics::new(&Metrics::default());
@@ -107,7 +106,7 @@ async fn egress_proxies_are_trusted_as_go_trusts_them() {
     assert_eq!(seen, ROWS);
 }
 
-/// Says the name of the client, or why it is not believed.
+/// Handler that responds with the client's name, or the verification error.
 struct Judge(ClientVerifier);
 
 impl Handler for Judge {
@@ -138,7 +137,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// `--client-ca-file` and `--requestheader-client-ca-file`: both judge by a `ClientVerifier`.
+/// `--client-ca-file` and `--requestheader-client-ca-file`: both use a `ClientVerifier`.
 #[tokio::test]
 async fn clients_and_front_proxies_are_trusted_as_go_trusts_them() {
     let authority = Authority::new("serving", &kevel_clock::Clock::system()).unwrap();
@@ -176,7 +175,7 @@ async fn clients_and_front_proxies_are_trusted_as_go_trusts_them() {
     assert_eq!(seen, ROWS);
 }
 
-/// Asks a server with a certificate.
+/// Sends a request with a client certificate.
 async fn ask(port: u16, shown: Arc<CertifiedKey>) -> (StatusCode, String) {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = builder

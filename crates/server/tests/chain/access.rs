@@ -1,4 +1,4 @@
-//! Who asks, and whether they may.
+//! Tests of authentication, impersonation and authorization.
 
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ async fn who_may_not_is_told_so() {
 async fn a_user_who_may_speaks_for_another() {
     const LIST: &str = "GET /api/v1/namespaces/a/pods";
     for (rules, headers, code, expected) in [
-        // Without the permission to, the narrowest way's refusal is told.
+        // Without permission, the refusal of the most constrained mode is returned.
         (
             &["list pods"][..],
             &[("impersonate-user", "joe")][..],
@@ -209,7 +209,7 @@ async fn a_user_who_may_speaks_for_another() {
             200,
             "system:serviceaccount:a:b|system:serviceaccounts,system:serviceaccounts:a,system:authenticated|",
         ),
-        // The constrained ways: both what is done and who it is done as.
+        // Constrained impersonation: both the action and the impersonated user are authorized.
         (
             &["impersonate-on:user-info:list pods", "impersonate:user-info users", "list pods"],
             &[("impersonate-user", "joe")],

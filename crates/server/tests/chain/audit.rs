@@ -1,4 +1,4 @@
-//! What is kept of a request.
+//! Tests of auditing in the chain.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use kevel_server::handler::{Handler, Response};
 
 use crate::support::{TestChain, handler, read, request, text};
 
-/// Keeps events for a test to look at.
+/// Backend that keeps events for a test.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Arc<Event>>>>);
 
@@ -28,7 +28,7 @@ impl Backend for Kept {
 }
 
 impl Kept {
-    /// The last event, which there must be.
+    /// The last event, which must exist.
     fn last(&self) -> Arc<Event> {
         let last = self.0.lock().unwrap().pop().unwrap();
         assert_eq!(last.stage, Stage::ResponseComplete);

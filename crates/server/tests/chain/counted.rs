@@ -1,4 +1,4 @@
-//! Limits and metrics.
+//! Tests of limits and metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
         ask("GET /api/v1/pods"),
         ask("GET /api/v1/nodes"),
         ask("POST /api/v1/nodes"),
-        // Long-running ones do not count.
+        // Long-running requests do not count.
         ask("GET /api/v1/pods?watch=1"),
     ];
     until(async || arrived.load(Ordering::SeqCst) == 4).await;

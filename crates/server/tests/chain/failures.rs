@@ -1,4 +1,4 @@
-//! Panics and deadlines.
+//! Tests of panics and deadlines.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Priority and fairness.
+//! Tests of priority and fairness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::support::{TestChain, Users, endless, handler, header, read, request, text};
 
-/// A server with one seat for all but administrators; who asks for `/wait` waits.
+/// A server with one seat for all but administrators; requests for `/wait` keep it.
 struct OneSeat {
     chain: Arc<dyn Handler>,
     users: Users,
@@ -69,12 +69,12 @@ async fn requests_without_a_seat_are_refused_unless_they_are_exempt() {
         let response = one_seat.ask(line).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{line}");
         assert_eq!(header(&response, RETRY_AFTER), "1");
-        // What is imagined has no UID.
+        // The catch-all flow schema is not stored here and has no UID.
         assert_eq!(header(&response, "x-kubernetes-pf-flowschema-uid"), "");
         assert!(response.headers().contains_key("x-kubernetes-pf-prioritylevel-uid"));
         assert_eq!(read(response).await, "Too many requests, please try again later.\n");
     }
-    // What is long-running has no seat.
+    // Long-running requests take no seat.
     let exec = one_seat.ask("POST /api/v1/namespaces/a/pods/b/exec").await;
     assert_eq!(exec.status(), StatusCode::OK);
     assert!(!exec.headers().contains_key("x-kubernetes-pf-flowschema-uid"));
@@ -91,11 +91,11 @@ async fn requests_without_a_seat_are_refused_unless_they_are_exempt() {
 #[tokio::test]
 async fn seats_come_back_whatever_becomes_of_a_request() {
     let one_seat = OneSeat::new();
-    // Its client goes.
+    // The client disconnects.
     let asked = one_seat.taken().await;
     asked.abort();
     until(async || one_seat.ask("GET /version").await.status() == StatusCode::OK).await;
-    // A watch that somebody else serves.
+    // A watch whose handler does not take the seats.
     let watch = one_seat.ask("GET /api/v1/pods?watch=1").await;
     assert_eq!(watch.status(), StatusCode::OK);
     assert_eq!(one_seat.ask("GET /version").await.status(), StatusCode::OK);

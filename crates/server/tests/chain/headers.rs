@@ -1,4 +1,4 @@
-//! What answers carry.
+//! Tests of response headers.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONNECTION, STRICT_TRANSPORT_SECURITY, WARNING,

@@ -1,4 +1,4 @@
-//! The handler chain, as requests meet it: built in full, before a small handler.
+//! Tests of the whole handler chain before a small handler.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 mod access;

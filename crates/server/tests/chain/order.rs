@@ -1,4 +1,4 @@
-//! Who is asked when.
+//! Tests of the order of filters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn filters_stand_in_the_order_of_the_reference() {
         stages.collect::<Vec<_>>()
     };
     let ok = r#"jane  {"metadata":{},"code":200}"#;
-    // A watch has a beginning, too; a panic has neither beginning nor end.
+    // A watch also has ResponseStarted; a panic has neither ResponseStarted nor ResponseComplete.
     chain.handle(request("GET /api/v1/pods?watch=1")).await;
     let stages = ["ResponseStarted", "ResponseComplete"].map(|stage| format!("{stage} {ok}"));
     assert_eq!(audited(&log), stages);
@@ -50,7 +50,7 @@ async fn filters_stand_in_the_order_of_the_reference() {
           request\",\"reason\":\"InternalError\",\"code\":500}"
         ]
     );
-    // Those who are refused before their turn.
+    // Requests refused before the audit filter.
     chain.handle(request("GET /api/v1/pods?timeout=x")).await;
     let [stage] = &audited(&log)[..] else { panic!() };
     let refused = "ResponseStarted nobody  {\"metadata\":{},\"status\":\"Failure\",\"message\":\"invalid timeout";

@@ -1,4 +1,4 @@
-//! A server that begins and a server that stops.
+//! Tests of start and shutdown.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the chain is built from in these tests.
+//! Fixtures of the chain tests.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -23,7 +23,7 @@ use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request::{Request, RequestBody};
 use kevel_server::user::User;
 
-/// A chain to be built: jane asks, and may.
+/// A chain to be built: every request is jane's, and allowed.
 pub struct TestChain {
     pub config: Config,
     pub lifecycle: Lifecycle,
@@ -41,7 +41,7 @@ impl Default for TestChain {
 }
 
 impl TestChain {
-    /// Users have tokens.
+    /// A chain with token authentication.
     pub fn with_tokens(csv: &str, anonymous: bool) -> Self {
         let mut test = TestChain::default();
         let tokens = TokenFile::parse("tokens.csv", csv).unwrap();
@@ -55,14 +55,14 @@ impl TestChain {
         test
     }
 
-    /// Jane may do some things.
+    /// A chain in which jane is allowed some requests.
     pub fn allowing(rules: Rules) -> Self {
         let mut test = TestChain::default();
         test.config.authorizer = Arc::new(rules);
         test
     }
 
-    /// Everybody writes into the log when it is their turn.
+    /// A chain whose authenticator, authorizer and audit backend write into the log.
     pub fn logging(log: &Log) -> Self {
         let mut test = TestChain::default();
         test.config.authenticator = Arc::new(log.clone());
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// A handler that does this.
+/// A handler from a function.
 pub fn handler<F, A>(function: F) -> Arc<dyn Handler>
 where
     F: Fn(Request) -> A + Send + Sync + 'static,
@@ -112,7 +112,7 @@ where
     Arc::new(Function(function))
 }
 
-/// A handler that answers this.
+/// A handler that responds with a text.
 pub fn answer(body: &'static str) -> Arc<dyn Handler> {
     handler(move |_| async move { text(body) })
 }
@@ -132,7 +132,7 @@ impl Pieces for Script {
     }
 }
 
-/// An answer in pieces; `None` is a panic.
+/// A streamed response; `None` is a panic.
 pub fn streamed(pieces: Vec<Option<&'static str>>) -> Response {
     http::Response::new(Body::pieces(Script(pieces.into())))
 }
@@ -148,7 +148,7 @@ impl Pieces for Endless {
     }
 }
 
-/// An answer with a piece, and nothing after it.
+/// A response with one piece and no end.
 pub fn endless(piece: &'static str) -> Response {
     http::Response::new(Body::pieces(Endless(Some(piece))))
 }
@@ -158,7 +158,7 @@ pub async fn read(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What comes of an answer, and why it breaks off if it does.
+/// Text of a response, and the error that truncates it, if any.
 pub async fn read_to_end(response: Response) -> (String, Option<Broken>) {
     let mut body = response.into_body();
     let mut text = String::new();
@@ -171,7 +171,7 @@ pub async fn read_to_end(response: Response) -> (String, Option<Broken>) {
     }
 }
 
-/// A header's text; empty if it is not there.
+/// Text of a header; empty if absent.
 pub fn header(response: &Response, name: impl http::header::AsHeaderName) -> &str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
@@ -183,7 +183,7 @@ pub fn message(status: &str) -> String {
     message.replace("\\\"", "\"").replace("\\u0026", "&")
 }
 
-/// Everybody is the same user, until told otherwise.
+/// Authenticator with the same user for every request.
 #[derive(Clone, Default)]
 pub struct Users(Arc<Mutex<Arc<User>>>);
 
@@ -200,7 +200,7 @@ impl Authenticator for Users {
     }
 }
 
-/// Certificates that say their names; jane's is the only good one.
+/// Authenticator whose certificates are names; only jane's is valid.
 pub fn by_certificate() -> Arc<dyn Authenticator> {
     Arc::new(ClientCertificate::new(|certificates| {
         let common_name = match &*certificates[0] {
@@ -217,7 +217,7 @@ pub fn by_certificate() -> Arc<dyn Authenticator> {
     }))
 }
 
-/// What may be done: `verb resource` or `verb /path`.
+/// Authorizer with rules `verb resource` or `verb /path`.
 pub struct Rules(Vec<String>);
 
 impl Rules {
@@ -244,7 +244,7 @@ impl Authorizer for Rules {
     }
 }
 
-/// What happened, in order; and whether events cannot be kept.
+/// Events in order; and whether audit events cannot be stored.
 #[derive(Clone, Default)]
 pub struct Log(pub Arc<Mutex<Vec<String>>>, pub bool);
 

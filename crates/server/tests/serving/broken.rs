@@ -1,4 +1,4 @@
-//! Answers that break off, and connections that go on in another protocol.
+//! Tests of aborted responses and upgraded connections.
 
 use http::header;
 use http_body_util::BodyExt as _;
@@ -16,7 +16,7 @@ async fn an_aborted_request_has_no_answer() {
     let (mut one, ended) = soon(http1(&server)).await;
     assert!(soon(one.send_request(get("/abort"))).await.is_err());
     assert!(soon(ended).await.unwrap().is_ok(), "the connection is closed");
-    // Other streams of the connection go on.
+    // Other streams of the connection continue.
     let (mut two, _task) = soon(http2(&server)).await;
     assert!(soon(two.send_request(get("/abort"))).await.is_err());
     assert_eq!(soon(text(two.send_request(get("/")).await)).await.0, 200);
@@ -27,7 +27,7 @@ async fn a_part_is_not_taken_for_the_whole() {
     let server = Start::default().serve(Paths::default());
     let (mut one, _task) = soon(http1(&server)).await;
     let (mut two, _task) = soon(http2(&server)).await;
-    // What was not written yet when the answer broke off is lost with it.
+    // Data not written when the response is aborted is lost.
     let whole = async |asked: hyper::Result<http::Response<hyper::body::Incoming>>| {
         asked?.into_body().collect().await.map(|body| body.to_bytes())
     };

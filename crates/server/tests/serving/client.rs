@@ -1,4 +1,4 @@
-//! Clients.
+//! Test clients.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::Server;
 
 pub type Body = BoxBody<Bytes, std::convert::Infallible>;
 
-/// How a client speaks TLS.
+/// TLS options of a client.
 pub struct Tls<'a> {
     pub alpn: &'a [&'a str],
     pub versions: &'a [&'static SupportedProtocolVersion],
@@ -40,7 +40,7 @@ impl Default for Tls<'_> {
     }
 }
 
-/// Shows one certificate and signs with the key of another.
+/// Presents one certificate and signs with the key of another.
 #[derive(Debug)]
 struct Shown(Arc<CertifiedKey>);
 
@@ -78,21 +78,21 @@ pub async fn connect(server: &Server, tls: Tls<'_>) -> std::io::Result<TlsStream
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// The common name of the certificate that the server shows to who asks for a name.
+/// Common name of the server's certificate for a server name.
 pub async fn shown(server: &Server, name: &str) -> String {
     let stream = connect(server, Tls { name, ..Tls::default() }).await.unwrap();
     let own = &stream.get_ref().1.peer_certificates().unwrap()[0];
     Certificate::read(own).unwrap().subject().common_name
 }
 
-/// An HTTP/1.1 client; the task ends when the connection does.
+/// An HTTP/1.1 client; the task ends with the connection.
 pub async fn http1(server: &Server) -> (http1::SendRequest<Body>, Ended) {
     let stream = connect(server, Tls::default()).await.unwrap();
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     (sender, tokio::spawn(connection))
 }
 
-/// An HTTP/2 client; the task ends when the connection does.
+/// An HTTP/2 client; the task ends with the connection.
 pub async fn http2(server: &Server) -> (http2::SendRequest<Body>, Ended) {
     let stream = connect(server, Tls { alpn: &["h2"], ..Tls::default() }).await.unwrap();
     let (sender, connection) =
@@ -116,7 +116,7 @@ pub fn post(path: &str, body: Vec<u8>) -> http::Request<Body> {
         .unwrap()
 }
 
-/// The status and the body of an answer.
+/// Status and body of a response.
 pub async fn text(response: hyper::Result<http::Response<Incoming>>) -> (u16, String) {
     let response = response.unwrap();
     let status = response.status().as_u16();

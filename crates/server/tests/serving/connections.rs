@@ -1,4 +1,4 @@
-//! Requests and answers, and connections that come and go.
+//! Tests of requests, responses and connections.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn what_a_client_no_longer_wants_is_dropped() {
         soon(paths.dropped.wait()).await;
         drop(response);
 
-        // With HTTP/2, the request alone is given up; the connection stays.
+        // With HTTP/2 only the request is cancelled; the connection stays.
         let paths = Paths::default();
         let server = Start::default().serve(paths.clone());
         let (mut sender, _task) = soon(http2(&server)).await;
@@ -114,7 +114,7 @@ async fn a_busy_connection_is_not_idle() {
     let one = tokio::spawn(async move { text(one.send_request(get("/wait")).await).await });
     let two = tokio::spawn(async move { text(two.send_request(get("/wait")).await).await });
     soon(paths.arrived.wait()).await;
-    // Others are closed meanwhile, one after the other, so that time has passed by as often.
+    // Idle connections are closed meanwhile, one after the other, which takes several idle times.
     for _ in 0..5 {
         let mut silent = soon(connect(&server, Tls::default())).await.unwrap();
         let _ = soon(silent.read(&mut [0; 1])).await;

@@ -1,4 +1,4 @@
-//! Answers that are given before the request's body was read.
+//! Responses before the request's body is read.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::client::{Tls, connect, get, http1, http2, post, text};
 use crate::handler::Paths;
 use crate::{Server, Start};
 
-/// How many requests there are at a time.
+/// Concurrent requests.
 const MANY: usize = 40;
-/// Less than is thrown away before an answer, and more than that.
+/// Sizes below and above the number of bytes discarded before a response.
 const SIZES: [usize; 4] = [1, 1 << 10, 100 << 10, 2 << 20];
 
-/// A client that many have, which stops to listen when it is stopped from sending.
+/// curl stops reading when it is stopped from sending.
 #[tokio::test(flavor = "multi_thread")]
 async fn curl_gets_every_answer() {
     let Some(program) = program("curl") else { return };
@@ -43,7 +43,7 @@ async fn curl_gets_every_answer() {
     }
 }
 
-/// What `curl` says of requests that it makes at the same time, on one connection if it can.
+/// Output of `curl` for concurrent requests, on one connection if possible.
 async fn curl(program: &Path, server: &Server, version: &str, body: &str) -> String {
     let mut curl = Command::new(program);
     curl.args(["-sSk", "--no-progress-meter", "--parallel", "--parallel-max", "40"]);
@@ -78,7 +78,7 @@ async fn streams_of_one_connection_get_every_answer() {
     }
 }
 
-/// A client that insists on sending everything can.
+/// A client that sends its whole body first can do so.
 #[tokio::test]
 async fn what_nobody_reads_is_taken() {
     let server = Start::default().serve(Paths::default());
@@ -93,7 +93,7 @@ async fn what_nobody_reads_is_taken() {
             let sent = soon(say.send(Bytes::from(vec![b'x'; 16 << 10]))).await;
             assert!(sent.is_ok(), "{piece} of {pieces}");
         }
-        // The last one was taken, and the server waits for more.
+        // The last piece was taken, and the server waits for more.
         soon(async {
             while say.capacity() == 0 {
                 tokio::task::yield_now().await
@@ -117,7 +117,7 @@ async fn a_connection_is_used_again_after_a_small_body() {
     assert_eq!(soon(text(sender.send_request(get("/")).await)).await.0, 200);
 }
 
-/// The answer says that the connection ends, and comes whole although the client goes on sending.
+/// The response closes the connection, and arrives whole although the client still sends.
 #[tokio::test]
 async fn a_connection_ends_in_peace_after_a_large_body() {
     let server = Start::default().serve(Paths::default());
@@ -131,7 +131,7 @@ async fn a_connection_ends_in_peace_after_a_large_body() {
         let head = format!("POST /refuse HTTP/1.1\r\nHost: localhost\r\n{head}\r\n");
         let head = if head.contains("chunked") { head } else { format!("{head}\r\n") };
         output.write_all(head.as_bytes()).await.unwrap();
-        // All is sent before a byte is read.
+        // The whole body is sent before a byte is read.
         soon(output.write_all(&vec![b'x'; size])).await.unwrap();
         let answer = soon(read(&mut input)).await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
@@ -173,7 +173,7 @@ async fn who_does_not_send_is_not_waited_for() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = soon(read(&mut stream)).await;
     assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
-    // The only stream of a connection is given up for the next request.
+    // The only stream of a connection is reset for the next request.
     let (mut sender, _task) = soon(http2(&server)).await;
     for _ in 0..3 {
         let (say, body) = mpsc::channel(1);

@@ -1,4 +1,4 @@
-//! A handler whose answers depend on the path.
+//! Test handler whose responses depend on the path.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,20 +19,19 @@ use kevel_server::serving::{Taken, Upgrade};
 use kevel_server::signals::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// `/wait` is answered once `go` is signaled; `/stream` is a piece, and a second one then; `/close`
-/// says that the connection should be closed; `/refuse` is
-/// answered 403 without a look at the body; `/abort` is broken off before there is an answer, and
-/// `/broken` after a piece of it; `/upgrade` goes on with what the client says, said twice; all
-/// others say who asked how.
+/// `/wait` responds once `go` is signaled; `/stream` sends a piece, and a second one then; `/close` closes the
+/// connection; `/refuse` responds 403 without reading the body; `/abort` is aborted before a response, and `/broken`
+/// after a piece; `/upgrade` upgrades and echoes a byte twice; all other paths return the HTTP version, the common name
+/// of the client's certificate and the length of the body.
 #[derive(Clone)]
 pub struct Paths {
-    /// A request for `/wait` or `/stream` has come.
+    /// A request for `/wait` or `/stream` has arrived.
     pub arrived: Signal,
-    /// Lets those that wait go on.
+    /// Lets waiting requests continue.
     pub go: Signal,
-    /// What was waiting was given up.
+    /// A waiting request was dropped.
     pub dropped: Signal,
-    /// How many were waiting at a time, at most.
+    /// Most requests waiting at a time.
     pub most: Arc<AtomicUsize>,
     waiting: Arc<AtomicUsize>,
 }
@@ -128,7 +127,7 @@ impl Drop for Here {
     }
 }
 
-/// Sends the body, and says the first byte that comes twice.
+/// Sends the body, and echoes the first byte twice.
 async fn echo(mut taken: Taken, mut body: Body) {
     while let Some(Ok(frame)) = body.frame().await {
         taken.write_all(&frame.into_data().unwrap()).await.unwrap();
@@ -138,7 +137,7 @@ async fn echo(mut taken: Taken, mut body: Body) {
     taken.shutdown().await.unwrap();
 }
 
-/// A piece, and a break.
+/// A piece, then an error.
 struct Breaking(Option<Bytes>);
 
 impl Pieces for Breaking {

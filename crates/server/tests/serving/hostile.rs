@@ -1,4 +1,4 @@
-//! Clients that mean no good, or are broken.
+//! Tests with malicious or broken clients.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -56,7 +56,7 @@ async fn a_head_that_comes_too_slowly_is_not_waited_for() {
         let _ = soon(stream.read_to_end(&mut answer)).await;
         assert_eq!(answer, b"", "{begin:?}");
     }
-    // A byte after the other does not help.
+    // Sending byte by byte does not extend the time.
     let mut stream = soon(connect(&server, Tls::default())).await.unwrap();
     let dripping = async {
         while stream.write_all(b"x").await.is_ok() && stream.flush().await.is_ok() {
@@ -80,7 +80,7 @@ async fn headers_have_a_limit() {
     }
     let (mut sender, _task) = soon(http2(&server)).await;
     assert_eq!(soon(text(sender.send_request(with_header(900 << 10)).await)).await.0, 200);
-    // The client knows the limit, and does not even send more.
+    // The client knows the limit, and may not even send the request.
     if let Ok(response) = soon(sender.send_request(with_header(1100 << 10))).await {
         assert_eq!(response.status().as_u16(), 431);
     }
@@ -104,7 +104,7 @@ async fn rapid_resets_cost_no_more_than_the_streams_allowed() {
     let server = Start::default().serve(paths.clone());
     let (sender, _task) = soon(http2(&server)).await;
     for _ in 0..100 {
-        // Each task asks, and gives up as soon as it has.
+        // Each task sends a request and cancels it at once.
         let waves: Vec<_> = (0..100)
             .map(|_| {
                 let mut sender = sender.clone();

@@ -1,4 +1,4 @@
-//! Taking a port.
+//! Tests of listening.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,7 +16,7 @@ async fn a_port_is_taken_again_while_connections_of_an_earlier_server_end() {
     let first = listen(at(0, false)).unwrap();
     let address = first.local_addr().unwrap();
     let mut client = TcpStream::connect(address).await.unwrap();
-    // Who closes first has to remember the connection for a while.
+    // The side that closes first keeps the connection in TIME_WAIT.
     drop(soon(first.accept()).await.unwrap());
     assert_eq!(soon(client.read(&mut [0])).await.unwrap(), 0);
     drop((client, first));

@@ -1,4 +1,4 @@
-//! The HTTPS port, on real sockets.
+//! Tests of the HTTPS port, on real sockets.
 #![allow(clippy::unwrap_used)]
 
 mod broken;
@@ -23,14 +23,14 @@ use kevel_server::serving::{
 };
 use kevel_server::signals::Signal;
 
-/// A server with a certificate of its own authority.
+/// A server with a certificate of its own CA.
 struct Server {
     served: Serving,
     stop: Signal,
     authority: Authority,
 }
 
-/// How a server is started.
+/// Options of a test server.
 struct Start {
     authority: Authority,
     options: TlsOptions,

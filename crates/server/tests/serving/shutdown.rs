@@ -1,4 +1,4 @@
-//! Stopping.
+//! Tests of shutdown.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn requests_under_way_are_answered_and_new_connections_refused() {
     soon(server.served.stopped_listening.wait()).await;
     TcpStream::connect(server.served.address).await.unwrap_err();
     soon(ended_idle).await.unwrap().unwrap();
-    // Requests that cross the GOAWAY are answered; then the client does not ask here any more.
+    // Requests that cross the GOAWAY are answered; then the client stops using the connection.
     let refused = async { while late.send_request(get("/")).await.is_ok() {} };
     soon(refused).await;
     assert!(!server.served.stopped.is_signaled());

@@ -1,4 +1,4 @@
-//! Certificates, versions and names.
+//! Tests of certificates, versions and server names.
 
 use kevel_server::certificates::Subject;
 use kevel_server::serving::{ServingCertificate, TlsOptions};
@@ -63,7 +63,7 @@ async fn a_client_gets_the_certificate_of_the_name_it_asks_for() {
         ("exact.wild.test", "extracted"),
         ("both.test", "explicit"),
         ("deep.a.wild.test", "default"),
-        // A client that asks for an address sends no name.
+        // A client that connects to an address sends no server name.
         ("127.0.0.1", "address"),
     ] {
         assert_eq!(soon(shown(&server, name)).await, expected, "{name}");
@@ -81,7 +81,7 @@ async fn a_changed_certificate_is_shown_to_the_next_client() {
     let certificates = Some(vec![pair.clone()]);
     let server = Start { certificates, ..start }.serve(Paths::default());
     assert_eq!(soon(shown(&server, "localhost")).await, "old");
-    // Half of a pair is not taken.
+    // A certificate that does not match its key is not loaded.
     std::fs::write(&pair.certificate, &new.certificate).unwrap();
     assert_eq!(soon(shown(&server, "localhost")).await, "old");
     std::fs::write(&pair.key, &new.key).unwrap();
@@ -123,7 +123,7 @@ async fn a_certificate_without_its_key_is_refused() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let certificate = Some((&shown, &signs));
         let tls = Tls { certificate, versions: &[version], ..Tls::default() };
-        // In TLS 1.3 the client is told after its side of the handshake is over.
+        // In TLS 1.3 the client gets the error after its part of the handshake.
         if let Ok(stream) = soon(connect(&server, tls)).await {
             let stream = hyper_util::rt::TokioIo::new(stream);
             let (mut sender, connection) =

@@ -1,4 +1,4 @@
-//! Audit events on their way to a webhook.
+//! Tests of the audit webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn event(id: usize) -> Arc<Event> {
     Arc::new(event)
 }
 
-/// The audit IDs of a list.
+/// Audit IDs of an `EventList`.
 fn ids(list: &str) -> Vec<&str> {
     let items = list.split(r#""auditID":""#).skip(1);
     items.map(|item| item.split('"').next().unwrap()).collect()
@@ -86,7 +86,7 @@ async fn batches_are_full_or_flushed_when_the_server_stops() {
     let mut sizes: Vec<usize> = requests.iter().map(|request| ids(&request.body).len()).collect();
     sizes.sort();
     assert_eq!(sizes, [3, 10, 10]);
-    // Who comes too late is told of.
+    // An event after the shutdown is reported as lost.
     assert!(buffered.process(&[event(24)]).await);
     assert!(metrics.show().contains("apiserver_audit_error_total{plugin=\"buffered\"} 1\n"));
 }
