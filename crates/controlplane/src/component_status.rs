@@ -1,4 +1,4 @@
-//! Component statuses: whether the parts of a control plane that run beside this server answer.
+//! Kind ComponentStatus: the health of the control plane's other components.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,31 +19,31 @@ use crate::kind::Kind;
 pub static COMPONENT_STATUS: Kind =
     Kind { columns: columns::core::COMPONENT_STATUS, ..Kind::new("", "componentstatuses") };
 
-/// How long a component may take to answer.
+/// Timeout of a health check.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The most that is read of what it says.
+/// Maximum size of a response that is read.
 const MAX_ANSWER: usize = 10 << 10;
 
-/// Where the others are asked: at the ports that they have unless told otherwise.
+/// Health endpoints of the components at their default ports.
 const SERVERS: [(&str, &str); 2] = [
     ("controller-manager", "https://127.0.0.1:10257/healthz"),
     ("scheduler", "https://127.0.0.1:10259/healthz"),
 ];
 const STORE: &str = "etcd-0";
 
-/// Asks the components when somebody wants to know.
+/// Lister that checks the components on each request.
 #[derive(Debug)]
 pub struct ComponentStatuses {
-    /// Whoever answers is believed, as in the reference.
+    /// Transport without verification of server certificates, as in the reference.
     transport: Transport,
     store: Probe,
 }
 
-/// Whether a component is well, and what it says.
+/// Health of a component, with its message.
 type Answer = (bool, String);
 
 impl ComponentStatuses {
-    /// Of this server's store, and of who is beside it.
+    /// Checker of this server's storage engine and of the components on this host.
     pub fn new(engine: Arc<dyn Engine>) -> Result<Self, String> {
         let transport = Transport::new(&TransportConfig::default())?;
         Ok(ComponentStatuses { transport, store: Probe::new(engine) })

@@ -1,4 +1,4 @@
-//! Config maps.
+//! Kind ConfigMap: validation.
 
 use kevel_api::name;
 
@@ -8,7 +8,7 @@ use crate::rules::Rules;
 use crate::secret::{MAX_SIZE, bytes, sealed};
 use crate::validation::Field;
 
-/// Config maps.
+/// `configmaps`
 pub static KIND: Kind = Kind {
     columns: columns::core::CONFIG_MAP,
     rules: Rules { validate_create: check, validate_update, ..Rules::NONE },
@@ -35,7 +35,7 @@ fn check(map: Field) {
     }
 }
 
-/// The key of an entry, which may become the name of a file.
+/// Checks the key of an entry, which may become a file name.
 pub fn key_form(entry: Field, key: &str) {
     name::is_config_map_key(key).into_iter().for_each(|problem| entry.invalid_as(key, problem));
 }

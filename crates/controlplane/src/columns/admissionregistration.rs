@@ -1,4 +1,4 @@
-//! `admissionregistration.k8s.io`
+//! Columns of `admissionregistration.k8s.io`.
 
 use kevel_server::columns::Column;
 
@@ -51,7 +51,7 @@ fn parameters(o: &Shown<'_>) -> String {
     }
 }
 
-/// A label selector as Go prints the struct.
+/// Label selector as Go prints the struct.
 fn go_selector(selector: FieldValue<'_>) -> String {
     let labels: String = selector
         .entries("matchLabels")

@@ -1,4 +1,4 @@
-//! `apiregistration.k8s.io`
+//! Columns of `apiregistration.k8s.io`.
 
 use kevel_server::columns::Column;
 

@@ -1,4 +1,4 @@
-//! `apps`
+//! Columns of `apps`.
 
 use kevel_server::columns::Column;
 
@@ -84,7 +84,7 @@ fn ready(o: &Shown<'_>) -> String {
     format!("{}/{}", o.int("status.readyReplicas"), o.int("spec.replicas"))
 }
 
-/// `statefulset.apps/web`
+/// Controller of a ControllerRevision: `statefulset.apps/web`.
 fn controller(o: &Shown<'_>) -> String {
     let owner = o.each("metadata.ownerReferences").find(|owner| owner.flag("controller"));
     let Some(owner) = owner else { return NONE.into() };

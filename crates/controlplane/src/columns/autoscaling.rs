@@ -1,11 +1,11 @@
-//! `autoscaling`
+//! Columns of `autoscaling`.
 
 use kevel_server::columns::Column;
 
 use super::cell::{FieldValue, NONE, Shown, UNKNOWN, UNSET};
 use super::{Columns, columns};
 
-/// How many metrics are shown.
+/// Maximum number of metrics in the cell.
 const METRICS: usize = 2;
 
 pub(crate) const HORIZONTAL_POD_AUTOSCALER: Columns = columns!(
@@ -41,7 +41,7 @@ fn metrics(o: &Shown<'_>) -> String {
     }
 }
 
-/// A metric's current value and its target.
+/// Current value and target of a metric.
 fn metric(spec: FieldValue<'_>, status: Option<FieldValue<'_>>) -> String {
     let source = match spec.text("type") {
         "External" => "external",

@@ -1,4 +1,4 @@
-//! `batch`
+//! Columns of `batch`.
 
 use kevel_api::value::Value;
 use kevel_server::columns::Column;

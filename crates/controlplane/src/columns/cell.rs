@@ -1,4 +1,4 @@
-//! Reading objects for cells. Whatever is not there reads as its zero value.
+//! Access to objects for table cells. An absent field reads as its zero value.
 
 use std::ops::Deref;
 
@@ -7,14 +7,14 @@ use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
 use kevel_server::columns::{elapsed, human_duration, parse, since};
 
-/// Where there is nothing that should be seen.
+/// Cell of an empty value.
 pub const NONE: &str = "<none>";
-/// Where nothing was said.
+/// Cell of an unset value.
 pub const UNSET: &str = "<unset>";
-/// Where nothing is known.
+/// Cell of an unknown value.
 pub const UNKNOWN: &str = "<unknown>";
 
-/// What can stand in a cell.
+/// A value that can be a table cell.
 pub trait Cell {
     fn cell(self) -> Value;
 }
@@ -55,7 +55,7 @@ impl Cell for Value {
     }
 }
 
-/// An object, at the moment it is shown.
+/// An object with the time at which it is printed.
 pub struct Shown<'a> {
     object: FieldValue<'a>,
     now: MicroTime,
@@ -66,12 +66,12 @@ impl<'a> Shown<'a> {
         Shown { object: FieldValue(Some(object)), now }
     }
 
-    /// The whole object; what is not one is empty.
+    /// The whole object; null if it is not one.
     pub fn object(&self) -> &'a Value {
         self.object.0.unwrap_or(&Value::Null)
     }
 
-    /// The moment at which it is shown.
+    /// Time at which the object is printed.
     pub fn now(&self) -> MicroTime {
         self.now
     }
@@ -84,23 +84,23 @@ impl<'a> Shown<'a> {
         self.since("metadata.creationTimestamp")
     }
 
-    /// How long ago the moment at a path was.
+    /// Age of the timestamp at a path.
     pub fn since(&self, path: &str) -> String {
         self.ago(self.at(path))
     }
 
-    /// How long ago a moment was.
+    /// Age of a timestamp.
     pub fn ago(&self, moment: FieldValue<'_>) -> String {
         since(moment.as_text(), self.now)
     }
 
-    /// How long something took, or has taken so far.
+    /// Duration between two timestamps, or until now if the second is absent.
     pub fn took(&self, from: &str, to: &str) -> String {
         let Some(from) = parse(self.text(from)) else { return String::new() };
         human_duration(elapsed(from, parse(self.text(to)).unwrap_or(self.now)))
     }
 
-    /// Whether the object is being deleted.
+    /// True if the object has a deletionTimestamp.
     pub fn is_deleted(&self) -> bool {
         self.at("metadata.deletionTimestamp").is_set()
     }
@@ -114,12 +114,12 @@ impl<'a> Deref for Shown<'a> {
     }
 }
 
-/// A part of an object, or the lack of it.
+/// Value of a field, or its absence.
 #[derive(Clone, Copy)]
 pub struct FieldValue<'a>(pub Option<&'a Value>);
 
 impl<'a> FieldValue<'a> {
-    /// The part at a path of names joined by dots.
+    /// Value at a path of field names joined by dots.
     pub fn at(self, path: &str) -> FieldValue<'a> {
         let down = |value: &'a Value, key| value.as_map()?.get(key);
         FieldValue(self.0.and_then(|value| path.split('.').try_fold(value, down)))
@@ -141,13 +141,13 @@ impl<'a> FieldValue<'a> {
         self.at(path).as_text()
     }
 
-    /// The text at a path, or another where there is none.
+    /// Text at a path, or `other` if it is empty.
     pub fn text_or(self, path: &str, other: &'a str) -> &'a str {
         let text = self.text(path);
         if text.is_empty() { other } else { text }
     }
 
-    /// The text at a path, even an empty one, or another where nothing is set.
+    /// Text at a path, even an empty one, or `other` if it is not set.
     pub fn set_or(self, path: &str, other: &'a str) -> &'a str {
         let part = self.at(path);
         if part.is_set() { part.as_text() } else { other }
@@ -165,7 +165,7 @@ impl<'a> FieldValue<'a> {
         self.at(path).0.and_then(Value::as_bool).unwrap_or(other)
     }
 
-    /// A number, a text or a quantity as it is written.
+    /// Number, text or quantity as it is written.
     pub fn written(self) -> Option<String> {
         match self.0? {
             Value::Int(int) => Some(int.to_string()),
@@ -174,7 +174,7 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    /// How many there are in a list or map.
+    /// Length of a list or map.
     pub fn count(self, path: &str) -> i64 {
         match self.at(path).0 {
             Some(Value::List(list)) => list.len() as i64,
@@ -183,7 +183,7 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    /// The items of a list.
+    /// Items of a list.
     pub fn each(
         self,
         path: &str,
@@ -192,14 +192,14 @@ impl<'a> FieldValue<'a> {
         list.iter().map(|item| FieldValue(Some(item)))
     }
 
-    /// The entries of a map, by sorted keys.
+    /// Entries of a map, sorted by key.
     pub fn entries(self, path: &str) -> impl Iterator<Item = (&'a str, FieldValue<'a>)> {
         let map = self.at(path).0.and_then(Value::as_map);
         map.into_iter()
             .flat_map(|map| map.iter().map(|(key, value)| (key, FieldValue(Some(value)))))
     }
 
-    /// The texts of a list, or what each of its items has at a path.
+    /// Texts of a list, or of a field of its items, joined.
     pub fn joined(self, path: &str, of_each: &str, separator: &str) -> String {
         let texts = self.each(path).map(|item| match of_each {
             "" => item.as_text(),
@@ -208,12 +208,12 @@ impl<'a> FieldValue<'a> {
         texts.collect::<Vec<_>>().join(separator)
     }
 
-    /// The first condition of a type.
+    /// First condition of a type.
     pub fn condition(self, ty: &str) -> Option<FieldValue<'a>> {
         self.each("status.conditions").find(|condition| condition.text("type") == ty)
     }
 
-    /// Whether the first condition of a type holds.
+    /// True if the status of the first condition of a type is True.
     pub fn holds(self, ty: &str) -> bool {
         self.condition(ty).is_some_and(|condition| condition.text("status") == "True")
     }
@@ -223,18 +223,18 @@ impl<'a> FieldValue<'a> {
         FieldValue(annotations.and_then(|annotations| annotations.get(name)))
     }
 
-    /// `a=b,c=d`
+    /// Labels as `a=b,c=d`.
     pub fn labels(self, path: &str) -> String {
         let labels = self.entries(path).map(|(key, value)| format!("{key}={}", value.as_text()));
         some_or_none(labels.collect::<Vec<_>>().join(","))
     }
 
-    /// A label selector in short form.
+    /// Label selector in its string form.
     pub fn selector(self, path: &str) -> String {
         self.try_selector(path).map_or_else(|| "<error>".into(), some_or_none)
     }
 
-    /// A label selector in short form, unless there is something wrong with it.
+    /// Label selector in its string form; `None` if it is invalid.
     pub fn try_selector(self, path: &str) -> Option<String> {
         let selector = self.at(path);
         let labels = selector.entries("matchLabels").map(|(key, value)| (key, value.as_text()));
@@ -246,26 +246,26 @@ impl<'a> FieldValue<'a> {
         Some(LabelSelector::from_parts(labels, expressions).ok()?.to_string())
     }
 
-    /// The names and the images of a pod template's containers.
+    /// Names and images of a pod template's containers.
     pub fn containers(self, template: &str) -> (String, String) {
         let spec = self.at(template).at("spec");
         (spec.joined("containers", "name", ","), spec.joined("containers", "image", ","))
     }
 }
 
-/// A text, or that there is none.
+/// The text, or [`NONE`] if it is empty.
 pub fn some_or_none(text: String) -> String {
     if text.is_empty() { NONE.into() } else { text }
 }
 
-/// The first few of a list, and how many more there are.
+/// First items of a list, with the number of all.
 pub struct Few {
     pub shown: Vec<String>,
     pub count: usize,
 }
 
 impl Few {
-    /// How many are shown.
+    /// Maximum number of items shown.
     pub const MAX: usize = 3;
 
     pub fn of(all: impl IntoIterator<Item = String>) -> Self {
@@ -274,7 +274,7 @@ impl Few {
         Few { count: shown.len() + all.count(), shown }
     }
 
-    /// `a,b,c + 2 more...`, or what is said of none.
+    /// `a,b,c + 2 more...`, or `none` if the list is empty.
     pub fn or(self, none: &str) -> String {
         let shown = self.shown.join(",");
         match self.count.saturating_sub(Self::MAX) {

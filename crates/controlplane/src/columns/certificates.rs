@@ -1,4 +1,4 @@
-//! `certificates.k8s.io`
+//! Columns of `certificates.k8s.io`.
 
 use kevel_server::columns::{Column, human_duration};
 

@@ -1,4 +1,4 @@
-//! `coordination.k8s.io`
+//! Columns of `coordination.k8s.io`.
 
 use kevel_server::columns::Column;
 

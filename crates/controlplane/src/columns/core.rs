@@ -1,4 +1,4 @@
-//! The rest of the core group.
+//! Columns of the core group's other kinds.
 
 use kevel_api::value::Value;
 use kevel_server::columns::Column;

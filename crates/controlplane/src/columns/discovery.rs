@@ -1,4 +1,4 @@
-//! `discovery.k8s.io`
+//! Columns of `discovery.k8s.io`.
 
 use kevel_server::columns::Column;
 

@@ -1,4 +1,4 @@
-//! Events, of either group: they are stored as the older one.
+//! Columns of Events of both groups, which are stored in the core form.
 
 use kevel_server::columns::Column;
 
@@ -13,7 +13,7 @@ pub(crate) const EVENT: Columns = columns!(
             (true, _) => (o.since("series.lastObservedTime"), o.int("series.count")),
             (false, count) => {
                 let last = has_time(o, "lastTimestamp").then(|| o.since("lastTimestamp"));
-                // Something that happened once has no count.
+                // An event that happened once has no count.
                 (last.unwrap_or_else(|| first.clone()), if count == 0 { 1 } else { count })
             }
         };

@@ -1,4 +1,4 @@
-//! `flowcontrol.apiserver.k8s.io`
+//! Columns of `flowcontrol.apiserver.k8s.io`.
 
 use kevel_api::value::Value;
 use kevel_server::columns::Column;
@@ -6,7 +6,7 @@ use kevel_server::columns::Column;
 use super::cell::{FieldValue, NONE};
 use super::{Columns, columns};
 
-/// Schemas are shown in the order in which they are tried.
+/// Columns of FlowSchemas, which are listed by matching precedence.
 pub(crate) const FLOW_SCHEMA: Columns = Columns {
     rank: Some(|object| FieldValue(Some(object)).int("spec.matchingPrecedence")),
     ..columns!(

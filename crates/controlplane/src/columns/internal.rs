@@ -1,4 +1,4 @@
-//! `internal.apiserver.k8s.io`
+//! Columns of `internal.apiserver.k8s.io`.
 
 use kevel_server::columns::Column;
 

@@ -1,7 +1,6 @@
-//! The columns of the built-in kinds, one file a group. A kind says which are its own
-//! ([`Kind`](crate::kind::Kind)).
+//! Table columns of the built-in kinds, one file per group; a [`Kind`](crate::kind::Kind) names its own.
 //!
-//! Cells are read from objects in the version in which they are stored.
+//! Cells are read from objects in their storage version.
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiregistration;
@@ -36,19 +35,19 @@ use kevel_server::columns::{Column, Columns as _, Completed, NameAndCreation};
 
 use self::cell::Shown;
 
-/// The columns of a kind: made by [`columns!`], where each column's title and cell stand together.
+/// Columns of a kind, made by [`columns!`], which keeps each column's title beside its cell.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns {
     pub definitions: &'static [Column],
     pub cells: fn(&Shown<'_>) -> Vec<Value>,
-    /// Why an object needs no more attention.
+    /// Completion of an object, which kubectl dims.
     pub completed: fn(&Value) -> Option<Completed>,
-    /// What the rows of a list are sorted by, where that is not the name alone.
+    /// Sort key of the rows of a list; `None` sorts by name.
     pub rank: Option<fn(&Value) -> i64>,
 }
 
-/// Columns from left to right, `title => cell`, of an object. What several cells need is computed
-/// once, after `where`. A cell after `+` has no column: the reference's IPAddress is shown so.
+/// Makes columns from left to right, `title => cell`. Values that several cells need are computed once, after
+/// `where`. A cell after `+` has no column, as in the reference's IPAddress.
 macro_rules! columns {
     (
         |$o:ident| $(where { $($shared:tt)* })?
@@ -71,14 +70,14 @@ macro_rules! columns {
 use columns;
 
 impl Columns {
-    /// What the reference shows of a kind that it has no columns for.
+    /// Columns of kinds without a printer in the reference.
     pub const NAME_AND_CREATION: Columns = Columns {
         definitions: NameAndCreation::DEFINITIONS,
         cells: |o| NameAndCreation.cells(o.object(), o.now()),
         completed: |_| None,
         rank: None,
     };
-    /// A name and an age.
+    /// Columns Name and Age.
     pub const NAME_AND_AGE: Columns =
         columns!(|o| Column::NAME => o.name(), Column::AGE => o.age());
 }

@@ -1,4 +1,4 @@
-//! `networking.k8s.io`
+//! Columns of `networking.k8s.io`.
 
 use kevel_server::columns::Column;
 
@@ -57,7 +57,7 @@ pub(crate) const SERVICE_CIDR: Columns = columns!(|o|
     Column::AGE => o.age(),
 );
 
-/// The first few hosts. How many more there are is counted in rules, with a host or without.
+/// The first hosts of an Ingress. The number of further ones counts rules, with a host or without.
 fn hosts(o: &Shown<'_>) -> String {
     let rules = o.each("spec.rules");
     let count = rules.len();
@@ -69,7 +69,7 @@ fn hosts(o: &Shown<'_>) -> String {
     Few { shown: hosts, count: if cut { count } else { shown.len() } }.or("*")
 }
 
-/// `services/default/kubernetes`
+/// Parent of an IPAddress: `services/default/kubernetes`.
 fn parent(o: &Shown<'_>) -> String {
     let parent = o.at("spec.parentRef");
     if !parent.is_set() {

@@ -1,4 +1,4 @@
-//! Nodes, and `node.k8s.io`.
+//! Columns of Node and of `node.k8s.io`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pods: how far their containers are.
+//! Columns of Pod: the state of its containers.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(crate) const POD: Columns = Columns {
                 Some(last) if state.restarts != 0 => format!("{} ({} ago)", state.restarts, o.ago(last)),
                 _ => state.restarts.to_string(),
             };
-            // Where both are set, the single address is the one that counts.
+            // If both are set, `podIP` counts.
             let first_ip = o.each("status.podIPs").next().map_or("", |ip| ip.text("ip"));
         }
         Column::NAME => o.name(),
@@ -52,7 +52,7 @@ fn readiness_gates(o: &Shown<'_>) -> String {
     if all == 0 {
         return NONE.into();
     }
-    // Of conditions of one type the first counts; a map, since either list may be long.
+    // Of several conditions of a type the first counts. A map, because both lists may be long.
     let conditions = o.each("status.conditions").rev();
     let holds: HashMap<&str, bool> =
         conditions.map(|c| (c.text("type"), c.text("status") == "True")).collect();
@@ -60,13 +60,13 @@ fn readiness_gates(o: &Shown<'_>) -> String {
     format!("{open}/{all}")
 }
 
-/// A pod's containers, taken together.
+/// Aggregated state of a pod's containers.
 struct State<'a> {
     reason: String,
     ready: usize,
     total: usize,
     restarts: i64,
-    /// When a container last ended before it was started again.
+    /// Time at which a container last terminated before a restart.
     restarted: Option<FieldValue<'a>>,
 }
 
@@ -99,8 +99,8 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Takes the init containers in, up to the first that holds the pod up; tells whether one does.
-    /// Restarts of those that run to their end count only until all have.
+    /// Adds the init containers, up to the first that blocks the pod; true if one does. Restarts of init containers
+    /// that are not restartable count only until all have completed.
     fn init_containers(&mut self, o: &Shown<'a>) -> bool {
         let sidecars: HashMap<&str, bool> = o
             .each("spec.initContainers")
@@ -145,8 +145,7 @@ impl<'a> State<'a> {
         held
     }
 
-    /// Takes the containers in. The first one that has something to say is heard, so the last one
-    /// is asked first.
+    /// Adds the containers. In reverse order, so that the reason of the first container wins.
     fn containers(&mut self, o: &Shown<'a>) {
         let mut running = false;
         let mut failure = None;
@@ -166,7 +165,7 @@ impl<'a> State<'a> {
                 self.ready += 1;
             }
         }
-        // A container that is done says little about a pod of which others are not.
+        // A completed container does not describe a pod with other containers still running.
         if self.reason == "Completed" {
             let is_ready =
                 |c: FieldValue<'_>| c.text("type") == "Ready" && c.text("status") == "True";
@@ -186,10 +185,10 @@ impl<'a> State<'a> {
     }
 }
 
-/// The later of a moment and that at which a container last ended.
+/// The later of a timestamp and the end of a container's last termination.
 fn later<'a>(moment: Option<FieldValue<'a>>, status: FieldValue<'a>) -> Option<FieldValue<'a>> {
     let ended = status.at("lastState.terminated.finishedAt");
-    // Moments are all written alike: the later one is the greater text.
+    // Timestamps have one format, so that they can be compared as strings.
     let is_later = moment.is_none_or(|moment| moment.as_text() < ended.as_text());
     if ended.is_set() && is_later { Some(ended) } else { moment }
 }

@@ -1,4 +1,4 @@
-//! `policy`
+//! Columns of `policy`.
 
 use kevel_server::columns::Column;
 

@@ -1,4 +1,4 @@
-//! `rbac.authorization.k8s.io`. Roles have no columns of their own.
+//! Columns of `rbac.authorization.k8s.io`. Roles have no columns of their own.
 
 use kevel_server::columns::Column;
 

@@ -1,4 +1,4 @@
-//! `resource.k8s.io`
+//! Columns of `resource.k8s.io`.
 
 use kevel_server::columns::Column;
 
@@ -58,7 +58,7 @@ pub(crate) const RESOURCE_POOL_STATUS_REQUEST: Columns = columns!(
     Column::text("Errors", "How many pools are not valid.") => errors,
     Column::integer("Pools", "How many pools there are.") => all,
     Column::text("Status", "How the request stands.") => match status {
-        // The answer may have been cut.
+        // The list of pools may have been truncated.
         "Complete" if all > told => format!("Complete ({told}/{all} pools)"),
         status => status.to_owned(),
     },

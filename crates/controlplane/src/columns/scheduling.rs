@@ -1,4 +1,4 @@
-//! `scheduling.k8s.io`
+//! Columns of `scheduling.k8s.io`.
 
 use kevel_server::columns::Column;
 

@@ -1,4 +1,4 @@
-//! Services and their endpoints: where traffic comes in, and where it goes.
+//! Columns of Service and Endpoints.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn external_ip(o: &Shown<'_>) -> String {
     }
 }
 
-/// The addresses of a load balancer, or its host names, sorted.
+/// Addresses or host names of a load balancer, sorted.
 pub(super) fn load_balancer(o: &Shown<'_>) -> String {
     let points = o.each("status.loadBalancer.ingress");
     let points: BTreeSet<&str> =
@@ -66,7 +66,7 @@ fn endpoints(o: &Shown<'_>) -> String {
     let mut few = Few { shown: Vec::new(), count: 0 };
     for subset in o.each("subsets") {
         let ports: Vec<Option<i64>> = match subset.count("ports") {
-            // A headless service may have none.
+            // A headless Service may have no ports.
             0 => vec![None],
             _ => subset.each("ports").map(|port| Some(port.int("port"))).collect(),
         };

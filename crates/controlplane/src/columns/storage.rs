@@ -1,4 +1,4 @@
-//! `storage.k8s.io`
+//! Columns of `storage.k8s.io`.
 
 use kevel_server::columns::Column;
 

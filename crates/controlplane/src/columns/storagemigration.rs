@@ -1,4 +1,4 @@
-//! `storagemigration.k8s.io`
+//! Columns of `storagemigration.k8s.io`.
 
 use kevel_server::columns::Column;
 
@@ -16,7 +16,7 @@ pub(crate) const STORAGE_VERSION_MIGRATION: Columns = columns!(
     Column::text("Status", "How the migration stands.") => status.unwrap_or("Unknown"),
 );
 
-/// `pods`, `deployments.apps`
+/// Name of a resource: `pods`, `deployments.apps`.
 pub(super) fn resource(part: FieldValue<'_>) -> String {
     match (part.text("resource"), part.text("group")) {
         (resource, "") => resource.into(),

@@ -1,4 +1,4 @@
-//! Persistent volumes and the claims to them.
+//! Columns of PersistentVolume and PersistentVolumeClaim.
 
 use kevel_server::columns::Column;
 
@@ -60,7 +60,7 @@ fn phase<'a>(o: &Shown<'a>) -> &'a str {
     if o.is_deleted() { "Terminating" } else { o.text("status.phase") }
 }
 
-/// The annotation is older than the field and still wins.
+/// Name of the StorageClass. The deprecated annotation takes precedence over the field.
 fn class<'a>(o: &Shown<'a>) -> &'a str {
     let annotation = o.annotation("volume.beta.kubernetes.io/storage-class");
     if annotation.is_set() { annotation.as_text() } else { o.text("spec.storageClassName") }

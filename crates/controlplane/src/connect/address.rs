@@ -1,14 +1,14 @@
-//! Addresses that may be reached from outside: none by which the server would reach itself or its machine.
+//! Check of proxy targets: refuses addresses at which the server would reach itself or its host.
 
 use std::net::IpAddr;
 
 use kevel_api::status::StatusError;
 
-/// What is said of all others.
+/// Message of a refused address.
 const NOT_ALLOWED: &str = "address not allowed";
 
-/// Refuses addresses that are not those of one machine in a network (Go's `IsGlobalUnicast`): loopback, link-local,
-/// multicast and broadcast ones, and none at all.
+/// Refuses addresses that are not global unicast (Go's `IsGlobalUnicast`): loopback, link-local, multicast, broadcast
+/// and unspecified ones.
 pub fn check(address: &str) -> Result<(), StatusError> {
     match address.parse() {
         Ok(address) if is_global_unicast(address) => Ok(()),
@@ -16,7 +16,7 @@ pub fn check(address: &str) -> Result<(), StatusError> {
     }
 }
 
-/// The same for all addresses of a host.
+/// Checks all addresses of a host name.
 pub async fn check_host(host: &str) -> Result<(), StatusError> {
     let unknown = |_| StatusError::bad_request(format!("lookup {host}: no such host"));
     let found = tokio::net::lookup_host((host, 0)).await.map_err(unknown)?;
@@ -31,7 +31,7 @@ pub async fn check_host(host: &str) -> Result<(), StatusError> {
 }
 
 fn is_global_unicast(address: IpAddr) -> bool {
-    // An IPv4 address may be written as one of IPv6.
+    // An IPv4 address may be mapped to IPv6.
     let address = address.to_canonical();
     let special = match address {
         IpAddr::V4(v4) => v4.is_broadcast() || v4.is_link_local(),

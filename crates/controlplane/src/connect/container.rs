@@ -1,4 +1,4 @@
-//! Containers of pods: which one is meant, and which kubelet runs it.
+//! Selection of a pod's container and of the kubelet that runs it.
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -6,7 +6,7 @@ use kevel_server::resource::ConnectRequest;
 
 use crate::kubelet::{ConnectionInfo, NodeConnectionInfoGetter};
 
-/// The container that is named, which must be there, or the only one.
+/// The named container, which must exist, or the only one.
 pub fn container<'p>(pod: &'p Value, named: &'p str) -> Result<&'p str, StatusError> {
     let name = pod.str_at(&["metadata", "name"]);
     let all = || {
@@ -29,7 +29,7 @@ pub fn container<'p>(pod: &'p Value, named: &'p str) -> Result<&'p str, StatusEr
     }
 }
 
-/// How the kubelet of a pod's node is reached; nothing for a pod without a node.
+/// Connection info of the kubelet on a pod's node; `None` if the pod is not bound.
 pub async fn kubelet_of(
     pod: &Value,
     request: &ConnectRequest<'_>,

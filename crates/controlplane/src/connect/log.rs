@@ -1,4 +1,4 @@
-//! `pods/log`: what a container has printed, as its kubelet has it.
+//! `pods/log`: logs of a container, read from its kubelet.
 
 use std::sync::Arc;
 
@@ -23,21 +23,21 @@ use super::container::{container, kubelet_of};
 use super::metrics::ConnectMetrics;
 use crate::kubelet::NodeConnectionInfoGetter;
 
-/// The most that is read of what a kubelet says when it has no log.
+/// Maximum size of a kubelet's error that is read.
 const MAX_ERROR: usize = 50_000;
 
-/// The values of `stream`.
+/// Values of the option `stream`.
 const STREAMS: [&str; 3] = ["All", "Stderr", "Stdout"];
 
-/// Options that are passed on as they are, in the order in which they are set.
+/// Options that are passed on unchanged, in the order of the query.
 const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
 const NUMBERS: [&str; 3] = ["sinceSeconds", "tailLines", "limitBytes"];
 
-/// Reads logs.
+/// Connecter of `pods/log`.
 #[derive(Debug)]
 pub(super) struct PodLog {
     kubelets: Arc<NodeConnectionInfoGetter>,
-    /// Whether one of the two streams can be asked for alone.
+    /// Gate `PodLogsQuerySplitStreams`: stdout or stderr can be requested alone.
     split_streams: bool,
     options: TypeRef,
     metrics: ConnectMetrics,
@@ -54,7 +54,7 @@ impl PodLog {
         Ok(PodLog { kubelets, split_streams, options: TypeRef::BuiltIn(options), metrics })
     }
 
-    /// Where the kubelet has the log, and the way there; nothing for a pod without a node.
+    /// URL of the log at the kubelet, with the transport; `None` if the pod is not bound.
     async fn location(
         &self,
         request: &ConnectRequest<'_>,
@@ -89,7 +89,7 @@ impl PodLog {
         flags.chain(numbers).chain(since).chain(stream).collect()
     }
 
-    /// Asks for the log, and nobody else than the kubelet for it.
+    /// Requests the log from the kubelet; redirects are not followed.
     async fn read(
         &self,
         location: &Location,
@@ -155,7 +155,7 @@ fn stream(options: &Value) -> Option<&str> {
     options.at(&["stream"]).and_then(Value::as_str)
 }
 
-/// What is wrong with the options.
+/// Errors in the options.
 fn validate(options: &Value, split_streams: bool) -> Vec<FieldError> {
     let number = |name: &str| options.at(&[name]).and_then(Value::as_int);
     let mut errors = Vec::new();
@@ -199,11 +199,11 @@ fn validate(options: &Value, split_streams: bool) -> Vec<FieldError> {
     errors
 }
 
-/// What a kubelet says instead of a log.
+/// Error for a kubelet's response without a log.
 async fn refusal(code: u16, body: Incoming, name: &str) -> StatusError {
     let mut said = Vec::new();
     let mut body = Limited::new(body, MAX_ERROR);
-    // What is beyond the limit is not told.
+    // The text beyond the limit is dropped.
     while let Some(Ok(frame)) = body.frame().await {
         said.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
     }

@@ -1,11 +1,11 @@
-//! What is counted about ways to nodes and into pods, by the reference's names.
+//! Metrics of connections to nodes and pods, with the reference's names.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use kevel_server::metrics::{Counter, Description, Family, Metrics};
 
-/// What is counted.
+/// Counters of connections.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectMetrics {
     translated: Arc<Family<Counter>>,
@@ -16,7 +16,7 @@ pub(super) struct ConnectMetrics {
 }
 
 impl ConnectMetrics {
-    /// Adds them to those of a server: once.
+    /// Registers the counters; must be called once per server.
     pub fn new(metrics: &Metrics) -> Self {
         let counter = |name, help, labels| metrics.counter(Description { name, help, labels });
         ConnectMetrics {
@@ -48,7 +48,7 @@ impl ConnectMetrics {
         }
     }
 
-    /// Counts a command that has ended, or was refused.
+    /// Counts a command that has ended or was refused.
     pub fn translated(&self, code: StatusCode) {
         self.translated.with(&[code.as_str()]).increment();
     }
@@ -58,19 +58,19 @@ impl ConnectMetrics {
         self.tunneled.with(&[code.as_str()]).increment();
     }
 
-    /// Counts a stream. `here` says that this server takes WebSockets apart.
+    /// Counts a stream. `here` is true if this server translates the WebSocket.
     pub fn stream(&self, subresource: &str, here: bool) {
         let by = if here { "translated_at_apiserver" } else { "proxied_to_kubelet" };
         self.streams.with(&[subresource, by]).increment();
     }
 
-    /// Counts a request for a log.
+    /// Counts a log request.
     pub fn log(&self, insecure: bool) {
         let usage = if insecure { "skip_tls_allowed" } else { "enforce_tls" };
         self.logs.with(&[usage]).increment();
     }
 
-    /// Counts a kubelet that was not believed.
+    /// Counts a kubelet certificate that could not be verified.
     pub fn log_tls_failure(&self) {
         self.log_tls_failures.with(&[]).increment();
     }

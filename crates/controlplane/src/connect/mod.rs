@@ -1,4 +1,4 @@
-//! Ways from objects to somewhere else: into containers, to ports of pods and services, to nodes.
+//! Connecters: subresources that connect to containers, ports of pods and Services, and nodes.
 
 mod address;
 mod container;
@@ -23,46 +23,46 @@ use metrics::ConnectMetrics;
 use proxy::{Backend, Proxy};
 use stream::{PodStream, StreamKind};
 
-/// What the ways depend on.
+/// Configuration of the connecters.
 #[derive(Clone, Debug)]
 pub struct ConnectConfig {
-    /// How kubelets are reached.
+    /// Configuration of kubelet connections.
     pub kubelets: KubeletClientConfig,
-    /// The way to pods and services.
+    /// Dialer of connections to pods and Services.
     pub dialer: Dialer,
     /// `--max-connection-bytes-per-sec`; 0 does not limit.
     pub max_connection_bytes_per_sec: u64,
-    /// Which features are on.
+    /// Feature gates.
     pub features: ConnectFeatures,
 }
 
-/// The feature gates that the ways go by.
+/// Feature gates of the connecters.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectFeatures {
-    /// `AuthorizePodWebsocketUpgradeCreatePermission`: a GET needs permission to create, too.
+    /// `AuthorizePodWebsocketUpgradeCreatePermission`: a GET also needs permission for `create`.
     pub authorize_create: bool,
     /// `TranslateStreamCloseWebsocketRequests`: WebSockets are translated to SPDY.
     pub translate_websockets: bool,
-    /// `PortForwardWebsockets`: SPDY is taken out of WebSockets.
+    /// `PortForwardWebsockets`: SPDY is tunneled in WebSockets.
     pub port_forward_websockets: bool,
-    /// `ExtendWebSocketsToKubelet`: kubelets that say so get WebSockets as they are.
+    /// `ExtendWebSocketsToKubelet`: kubelets that declare support get WebSockets unchanged.
     pub websockets_to_kubelet: bool,
-    /// `PodLogsQuerySplitStreams`: a log can be of stdout or stderr alone.
+    /// `PodLogsQuerySplitStreams`: stdout or stderr can be requested alone.
     pub split_log_streams: bool,
 }
 
-/// What leads away from subresources, by their paths; all of the core group.
+/// Connecters by subresource path; all in the core group.
 #[derive(Clone, Debug, Default)]
 pub struct Connecters(HashMap<&'static str, SubresourceKind>);
 
 impl Connecters {
-    /// The ways of a server.
+    /// Makes the connecters of a server.
     pub fn new(config: ConnectConfig, metrics: &Metrics) -> Result<Self, String> {
         let metrics = ConnectMetrics::new(metrics);
         let ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec, features } = config;
         let kubelets = Arc::new(NodeConnectionInfoGetter::new(kubelets)?);
         let rate = Rate::per_second(max_connection_bytes_per_sec);
-        // Pods are known by their addresses, which no certificate names.
+        // Pods are addressed by IP, which their certificates do not name, so that certificates are not verified.
         let pods =
             Arc::new(Transport::new(&TransportConfig { dialer, ..TransportConfig::default() })?);
         let stream = |kind| {
@@ -86,7 +86,7 @@ impl Connecters {
         ])))
     }
 
-    /// What a subresource is, if it leads somewhere.
+    /// Connecter of a subresource; `None` if it is not one.
     pub(crate) fn get(&self, resource: &builtin::Resource) -> Option<SubresourceKind> {
         self.0.get(resource.path).filter(|_| resource.group.is_empty()).cloned()
     }

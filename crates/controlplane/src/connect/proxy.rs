@@ -1,4 +1,4 @@
-//! `pods/proxy`, `services/proxy` and `nodes/proxy`: HTTP to ports of pods, and to nodes.
+//! `pods/proxy`, `services/proxy` and `nodes/proxy`: HTTP proxies to pods, Services and nodes.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use kevel_streaming::rate::Rate;
 use super::address;
 use crate::kubelet::NodeConnectionInfoGetter;
 
-/// A proxy to one kind of servers.
+/// Proxy to one kind of backend.
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub backend: Backend,
     pub kubelets: Arc<NodeConnectionInfoGetter>,
-    /// The way to all that is no kubelet.
+    /// Transport to backends other than kubelets.
     pub transport: Arc<Transport>,
     pub rate: Option<Rate>,
 }
 
-/// What is behind a proxy.
+/// Backend of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
     Node,
@@ -76,7 +76,7 @@ impl Connecter for Proxy {
 }
 
 impl Proxy {
-    /// The kubelet, or another port of its node.
+    /// Location of the kubelet, or of another port of its node.
     async fn node(
         &self,
         request: &ConnectRequest<'_>,
@@ -94,7 +94,7 @@ impl Proxy {
     }
 }
 
-/// A port of a pod: the one that is named, or the first that a container declares.
+/// Location of a pod's port: the given one, or the first that a container declares.
 async fn pod(request: &ConnectRequest<'_>) -> Result<Location, StatusError> {
     let Target { scheme, name, port } = Target::parse(&request.name, "pod")?;
     let pod = request.resource.find(&request.namespace, name).await?;
@@ -119,7 +119,7 @@ fn first_port(pod: &Value) -> Option<u16> {
     u16::try_from(port).ok()
 }
 
-/// A pod behind a service, any of those that are ready.
+/// Location of a random ready endpoint of a Service.
 async fn service(request: &ConnectRequest<'_>) -> Result<Location, StatusError> {
     let Target { scheme, name, port } = Target::parse(&request.name, "service")?;
     let service;
@@ -163,7 +163,7 @@ async fn service(request: &ConnectRequest<'_>) -> Result<Location, StatusError> 
     Err(none(&request.name))
 }
 
-/// Whether an endpoint's address is that of the pod that it names: whoever writes endpoints could name any.
+/// True if an endpoint's address is that of its target pod: the author of Endpoints could put any address there.
 async fn is_pod(endpoint: &Value, request: &ConnectRequest<'_>) -> bool {
     let target = |field| endpoint.str_at(&["targetRef", field]);
     if endpoint.at(&["targetRef"]).is_none() || target("namespace") != request.namespace {
@@ -175,7 +175,7 @@ async fn is_pod(endpoint: &Value, request: &ConnectRequest<'_>) -> bool {
     ips.any(|ip| ip.str_at(&["ip"]) == endpoint.str_at(&["ip"]))
 }
 
-/// What a path names: `name`, `name:port` or `scheme:name:port`.
+/// Target in a path: `name`, `name:port` or `scheme:name:port`.
 struct Target<'n> {
     scheme: &'static str,
     name: &'n str,
@@ -204,12 +204,12 @@ fn invalid(kind: &str, text: &str) -> StatusError {
     StatusError::bad_request(format!("invalid {kind} request {}", quote(text)))
 }
 
-/// The number of a port, and nothing else.
+/// Parses a port number; digits only.
 fn number(port: &str) -> Option<u16> {
     port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten()
 }
 
-/// All items, beginning anywhere. No secret: nobody gains from knowing where the next request goes.
+/// All items, from a random one on. The choice is not a secret, so that the hasher's randomness suffices.
 fn any_order(items: &[Value]) -> impl Iterator<Item = &Value> {
     let random = usize::try_from(RandomState::new().hash_one(())).unwrap_or_default();
     let (before, after) = items.split_at(random.checked_rem(items.len()).unwrap_or_default());

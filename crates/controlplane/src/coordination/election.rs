@@ -1,5 +1,5 @@
-//! The next step of an election: what there is to do about a lease and those who would like to have it. No state is kept:
-//! everything is in the objects and the time.
+//! Next step of a coordinated leader election for a Lease and its LeaseCandidates. Stateless: depends only on the
+//! objects and the time.
 
 use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::Value;
@@ -7,28 +7,28 @@ use kevel_api::value::Value;
 use super::OLDEST;
 use super::version::Version;
 
-/// For how long candidates may answer, and for how long an answer counts.
+/// Seconds for which candidates may answer a ping, and for which an answer counts.
 const ELECTION_SECONDS: i64 = 5;
-/// For how long somebody who says nothing is a candidate.
+/// Seconds after which a candidate that does not renew is invalid.
 const VALID_SECONDS: i64 = 30 * 60;
 
-/// What is to be done.
+/// Action of the election controller.
 #[derive(Debug)]
 pub(super) enum Step<'c> {
-    /// Nothing: the holder is the right one.
+    /// The holder is the right one.
     Nothing,
-    /// Wait for candidates who were asked whether they are there; ask these, too.
+    /// Pinged candidates are awaited; ping these too.
     Ask(Vec<&'c Candidate>),
-    /// Give the lease to the holder; to nobody where somebody else knows the strategy.
+    /// Set the holder of the lease; `None` if another component implements the strategy.
     Elect {
-        /// How it was chosen.
+        /// Strategy of the election.
         strategy: &'c str,
-        /// Who was chosen.
+        /// Elected candidate.
         holder: Option<&'c str>,
     },
 }
 
-/// Somebody who would like to have a lease.
+/// A LeaseCandidate.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub name: String,
@@ -38,12 +38,12 @@ pub(super) struct Candidate {
     created: Time,
     asked: Option<MicroTime>,
     renewed: MicroTime,
-    /// As it was read.
+    /// The object as it was read.
     pub object: Value,
 }
 
 impl Candidate {
-    /// `None` if it has not been heard of for too long.
+    /// Reads a candidate; `None` if it has not renewed for too long.
     pub fn new(object: Value, now: MicroTime) -> Option<Self> {
         let spec = |field| object.str_at(&["spec", field]);
         Some(Candidate {
@@ -61,7 +61,7 @@ impl Candidate {
         })
     }
 
-    /// Whether it was asked and has not answered.
+    /// True if the candidate was pinged and has not renewed since.
     fn is_silent(&self) -> bool {
         self.asked.is_some_and(|asked| self.renewed < asked)
     }
@@ -75,36 +75,36 @@ impl Candidate {
     }
 }
 
-/// When a candidate was heard of, unless it is as good as gone.
+/// `renewTime` of a candidate; `None` if it has expired.
 fn still_valid(candidate: &Value, now: MicroTime) -> Option<MicroTime> {
     let renewed: MicroTime = candidate.str_at(&["spec", "renewTime"]).parse().ok()?;
     (renewed.plus_seconds(VALID_SECONDS) >= now).then_some(renewed)
 }
 
-/// Whether nobody has heard of a candidate for so long that it is as good as gone.
+/// True if a candidate has not renewed for [`VALID_SECONDS`].
 pub(super) fn has_expired(candidate: &Value, now: MicroTime) -> bool {
     still_valid(candidate, now).is_none()
 }
 
-/// Whether it was asked and has not answered: an election goes on already.
+/// True if a ping is unanswered: an election is in progress.
 pub(super) fn is_pending(candidate: &Value) -> bool {
     let time = |field| candidate.str_at(&["spec", field]).parse::<MicroTime>().ok();
     time("renewTime").zip(time("pingTime")).is_some_and(|(renewed, asked)| renewed < asked)
 }
 
-/// Whether a lease is nobody's any more.
+/// True if a lease has expired.
 pub(super) fn lease_has_expired(lease: &Value, now: MicroTime) -> bool {
     let renewed = lease.str_at(&["spec", "renewTime"]).parse::<MicroTime>();
     let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int);
     renewed.ok().zip(seconds).is_none_or(|(renewed, seconds)| renewed.plus_seconds(seconds) < now)
 }
 
-/// Who has a lease.
+/// `holderIdentity` of a lease.
 pub(super) fn holder(lease: &Value) -> &str {
     lease.str_at(&["spec", "holderIdentity"])
 }
 
-/// Says what to do about a lease, if there is one, and its candidates.
+/// Next step for a lease, which may not exist yet, and its candidates.
 pub(super) fn step<'c>(
     lease: Option<&Value>,
     candidates: &'c [Candidate],
@@ -114,7 +114,7 @@ pub(super) fn step<'c>(
         return Ok(Step::Nothing);
     }
     let waiting = candidates.iter().any(|who| who.is_silent() && who.was_asked_lately(now));
-    // Who has not answered is not asked again.
+    // A candidate that has not answered is not pinged again.
     let unasked = candidates.iter().filter(|who| {
         !who.is_silent() && !who.was_asked_lately(now) && !who.has_answered_lately(now)
     });
@@ -129,7 +129,7 @@ pub(super) fn step<'c>(
     Ok(Step::Elect { strategy, holder: holder.map(|candidate| candidate.name.as_str()) })
 }
 
-/// Whether somebody should be elected.
+/// True if an election is needed.
 fn is_needed(
     lease: Option<&Value>,
     candidates: &[Candidate],
@@ -137,7 +137,7 @@ fn is_needed(
 ) -> Result<bool, String> {
     let held = lease.filter(|lease| !lease_has_expired(lease, now) && !holder(lease).is_empty());
     let Some(lease) = held else { return Ok(true) };
-    // Now and then everybody is asked, so that those who are there do not expire.
+    // Ping all candidates from time to time, so that live ones do not expire.
     let quiet = |who: &Candidate| who.renewed.plus_seconds(VALID_SECONDS / 2) < now;
     if candidates.iter().any(quiet) {
         return Ok(true);
@@ -149,7 +149,7 @@ fn is_needed(
     Ok(oldest(&all).is_some_and(|best| best.name != holder(lease)))
 }
 
-/// The strategy of the newest binary. Those of one version have to agree.
+/// Strategy of the newest binary version. Candidates of that version must agree.
 fn strategy<'c>(candidates: &[&'c Candidate]) -> Result<&'c str, String> {
     let newest = |candidate: &&Candidate| candidate.binary.clone().unwrap_or_default();
     let newest = candidates.iter().map(newest).max().ok_or("no available candidates")?;
@@ -166,7 +166,7 @@ fn strategy<'c>(candidates: &[&'c Candidate]) -> Result<&'c str, String> {
     }
 }
 
-/// The best by `OldestEmulationVersion`: the oldest version emulated, of those the oldest binary, of those who came first.
+/// Best candidate by `OldestEmulationVersion`: lowest emulation version, then lowest binary version, then oldest.
 fn oldest<'c>(candidates: &[&'c Candidate]) -> Option<&'c Candidate> {
     let versions = |who: &&'c Candidate| Some((who.emulation.clone()?, who.binary.clone()?));
     let known = candidates.iter().copied().filter(|who| versions(who).is_some());
@@ -218,26 +218,26 @@ mod tests {
     fn an_election_goes_step_by_step() {
         for (held, who, expected) in [
             ("", "", "nothing"),
-            // Everybody is asked who has not just been heard of; somebody new has.
+            // Candidates that have not renewed just now are pinged; a new one has.
             ("", "a 1.1.0/1.1.0 100,b 1.1.0/1.1.0 1", "ask a"),
             ("", "a 1.1.0/1.1.0 1,b 1.0.0/1.1.0 1", "elect b"),
-            // Who was asked may take five seconds; then it goes on without.
+            // A pinged candidate has five seconds; then the election continues without it.
             ("", "a 1.1.0/1.1.0 100 4,b 1.1.0/1.1.0 1 4", "ask "),
             ("", "a 1.0.0/1.1.0 100 6,b 1.1.0/1.1.0 1 6", "elect b"),
             ("", "a 1.0.0/1.1.0 100 6", "error no available candidates"),
-            // Who answered long ago is asked again.
+            // A candidate whose answer is old is pinged again.
             ("", "a 1.0.0/1.1.0 100 100,b 1.1.0/1.1.0 1", "ask a"),
-            // A lease that is held stays, unless somebody is better.
+            // A held lease stays, unless another candidate is better.
             ("a 1", "a 1.0.0/1.1.0 100,b 1.1.0/1.1.0 1", "nothing"),
             ("b 1", "a 1.0.0/1.1.0 1,b 1.1.0/1.1.0 1", "elect a"),
             ("b 1", "a 1.1.0/1.1.0 1,b 1.1.0/1.2.0 1", "elect a"),
             ("b 1", "a /1.1.0 1,b 1.1.0/1.2.0 1", "nothing"),
             ("a 16", "a 1.0.0/1.1.0 1", "elect a"),
             (" 1", "a 1.0.0/1.1.0 1", "elect a"),
-            // Who was not heard of for half of the time is asked, who was not for all of it is gone.
+            // A candidate is pinged after half of its validity, and expired after all of it.
             ("a 1", "a 1.0.0/1.1.0 901", "ask a"),
             ("b 1", "a 1.0.0/1.1.0 1801,b 1.1.0/1.1.0 1", "nothing"),
-            // The newest binary says how.
+            // The newest binary determines the strategy.
             ("", "a 1.0.0/1.1.0 1,@b 1.1.0/1.2.0 1", "elect nobody"),
             ("a 1", "a 1.0.0/1.1.0 1,@b 1.1.0/1.2.0 1", "nothing"),
             (

@@ -1,5 +1,5 @@
-//! Coordinated leader election: the server chooses who holds a lease among those who would like to (`LeaseCandidate`), and
-//! forgets candidates of whom nothing is heard.
+//! Coordinated leader election: the server chooses the holder of a Lease among its LeaseCandidates, and deletes
+//! expired candidates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use kevel_server::storage::{Storage, local_key};
 
 use super::election::{Candidate, Step, has_expired, holder, is_pending, lease_has_expired, step};
 
-/// How often a lease is looked at whose holder is the right one, or whose candidates were asked.
+/// Interval of reconciliations of a lease whose holder is right or whose candidates were pinged.
 const REQUEUE: Duration = Duration::from_secs(5);
-/// How long who was chosen has to take up the lease.
+/// Lease duration in seconds within which the elected candidate has to acquire the lease.
 const LEASE_SECONDS: i64 = 5;
 const COLLECT_INTERVAL: Duration = Duration::from_secs(30 * 60);
 
-/// Chooses the holders of leases.
+/// Controller that elects the holders of leases.
 #[derive(Clone, Debug)]
 pub struct LeaderElectionController {
     client: Client,
@@ -27,15 +27,15 @@ pub struct LeaderElectionController {
 }
 
 impl LeaderElectionController {
-    /// The name of the controller, and of the lease that the server has which runs it.
+    /// Name of the controller, and of the lease of the server that runs it.
     pub const NAME: &str = "leader-election-controller";
 
-    /// A controller of these leases and candidates.
+    /// Makes a controller of these leases and candidates.
     pub fn new(client: Client, leases: Arc<Storage>, candidates: Arc<Storage>) -> Self {
         LeaderElectionController { client, leases, candidates }
     }
 
-    /// Runs as long as it is polled.
+    /// Runs until dropped.
     pub async fn run(self) {
         for storage in [&self.leases, &self.candidates] {
             if let Err(error) = storage.cache.loaded().await {
@@ -76,7 +76,7 @@ impl LeaderElectionController {
         MicroTime::now(self.client.clock())
     }
 
-    /// Whether to look again.
+    /// Reconciles a lease; true if it must be reconciled again.
     async fn reconcile(&self, key: &str) -> Result<bool, String> {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
         let now = self.now();
@@ -101,7 +101,7 @@ impl LeaderElectionController {
         Ok(true)
     }
 
-    /// Those who would like to have a lease, and of whom something was heard.
+    /// Valid candidates of a lease.
     fn of_lease(&self, namespace: &str, lease: &str, now: MicroTime) -> Vec<Candidate> {
         let snapshot = self.candidates.cache.latest();
         let objects = snapshot.range(&format!("{namespace}/"), None);
@@ -112,14 +112,14 @@ impl LeaderElectionController {
             .collect()
     }
 
-    /// Asks a candidate whether it is there: it answers by renewing.
+    /// Pings a candidate, which answers by renewing.
     async fn ask(&self, candidate: &Candidate, now: MicroTime) -> Result<(), StatusError> {
         let mut asked = candidate.object.clone();
         asked.make_map(&["spec"]).insert("pingTime", Value::from(now.to_string().as_str()));
         self.client.update(&path_of(&asked), &asked).await.map(drop)
     }
 
-    /// Gives a lease to somebody, or tells its holder that somebody else is to have it.
+    /// Sets the holder of a lease, or `preferredHolder` if another candidate holds it.
     async fn elect(
         &self,
         namespace: &str,
@@ -165,7 +165,7 @@ impl LeaderElectionController {
         self.client.update(&path, &lease).await.map(drop)
     }
 
-    /// Deletes candidates of whom nothing is heard.
+    /// Deletes expired candidates.
     async fn collect(self) {
         loop {
             let snapshot = self.candidates.cache.latest();
@@ -173,7 +173,7 @@ impl LeaderElectionController {
                 let read = self.candidates.tree(object).ok();
                 let gone = read.filter(|candidate| has_expired(candidate, self.now()));
                 let Some(candidate) = gone else { continue };
-                // One that is heard of meanwhile, or has changed, stays.
+                // A candidate that has renewed or changed meanwhile stays.
                 match self.client.delete_seen(&path_of(&candidate), &candidate).await {
                     Err(error)
                         if ![reason::NOT_FOUND, reason::CONFLICT].contains(&error.reason()) =>
@@ -189,7 +189,7 @@ impl LeaderElectionController {
     }
 }
 
-/// Lets somebody, or nobody, have a lease from now on.
+/// Begins a term of a lease, with or without a holder.
 fn begin_term(lease: &mut Value, holder: Option<&str>, now: MicroTime) {
     let spec = lease.make_map(&["spec"]);
     if let Some(holder) = holder {

@@ -1,4 +1,4 @@
-//! One of several servers does something, and another one when that one is gone: who has a lease.
+//! Leader election among API servers by a Lease in `kube-system`.
 
 use std::future::Future;
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,39 +14,39 @@ use kevel_server::signals::Signal;
 use super::election::holder;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-/// A server that has no lease tries after a retry period and up to so many more, so that servers do not try together.
+/// Factor of the random addition to the retry period, so that servers do not retry at the same time.
 const JITTER: f64 = 1.2;
 
-/// How long a lease is somebody's.
+/// Timers of a leader election.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaderElectionTimers {
-    /// How long the others wait for its holder.
+    /// Time for which other servers respect the lease after the last renewal.
     pub lease_duration: Duration,
-    /// How long the holder may fail to renew it.
+    /// Time within which the holder must renew before it stops leading.
     pub renew_deadline: Duration,
-    /// How often it is tried.
+    /// Interval between attempts.
     pub retry_period: Duration,
 }
 
-/// A server's part in who has a lease of `kube-system`.
+/// Participation of this server in the election for one lease.
 #[derive(Clone, Debug)]
 pub struct LeaderElector {
     client: Client,
     name: &'static str,
     identity: String,
     timers: LeaderElectionTimers,
-    /// Given when this server is to have it no more.
+    /// Signaled to end the participation.
     stopped: Signal,
 }
 
-/// The lease as it was seen first, and when: only this machine's clock counts.
+/// The lease as first observed in its present state, with the local time: only this host's clock counts.
 struct Observed {
     spec: Value,
     since: Moment,
 }
 
 impl LeaderElector {
-    /// `hostname` is what this server's machine is called.
+    /// Makes an elector; `hostname` is part of its identity.
     pub fn new(
         client: Client,
         name: &'static str,
@@ -57,7 +57,7 @@ impl LeaderElector {
         LeaderElector { client, name, identity, timers, stopped: Signal::new("LeaseReleased") }
     }
 
-    /// Does something whenever, and for as long as, this server has the lease.
+    /// Runs `lead` whenever, and for as long as, this server holds the lease.
     pub async fn run<F: Future<Output = ()>>(self, lead: impl Fn() -> F) {
         let work = async {
             loop {
@@ -80,7 +80,7 @@ impl LeaderElector {
         }
     }
 
-    /// Ends it, and lets another server have the lease at once.
+    /// Ends the participation, and releases the lease so that another server can acquire it at once.
     pub async fn release(&self) -> Result<(), String> {
         self.stopped.signal();
         self.give_up().await
@@ -98,7 +98,7 @@ impl LeaderElector {
         observed
     }
 
-    /// Ends when the lease could not be renewed in time.
+    /// Renews the lease; returns when it could not be renewed in time.
     async fn renew(&self, observed: &mut Observed) {
         loop {
             self.client.clock().sleep(self.timers.retry_period).await;
@@ -121,7 +121,7 @@ impl LeaderElector {
         })
     }
 
-    /// Whether this server has the lease now.
+    /// Acquires or renews the lease; true if this server holds it.
     async fn write(&self, observed: &mut Observed) -> Result<bool, StatusError> {
         let now = MicroTime::now(self.client.clock());
         let path = self.path();
@@ -153,7 +153,7 @@ impl LeaderElector {
         Ok(true)
     }
 
-    /// What the lease says when it is this server's; `ours` if it was before.
+    /// Lease spec with this server as the holder; `ours` is true for a renewal.
     fn spec(&self, old: &Value, ours: bool, now: MicroTime) -> Value {
         let now = Value::from(now.to_string().as_str());
         let transitions = old.at(&["leaseTransitions"]).and_then(Value::as_int).unwrap_or(0);
@@ -169,12 +169,12 @@ impl LeaderElector {
         ]))
     }
 
-    /// Says that nobody has the lease, if it is this server's.
+    /// Clears the holder of the lease if this server holds it.
     async fn give_up(&self) -> Result<(), String> {
         let write = async {
             loop {
                 match self.give_up_as_seen().await {
-                    // A renewal was still on its way.
+                    // A renewal was still in progress: try again.
                     Err(error) if error.reason() == reason::CONFLICT => {}
                     result => return result,
                 }
@@ -207,7 +207,7 @@ impl LeaderElector {
 }
 
 impl Observed {
-    /// Whether its holder can still have it, as far as this server has seen.
+    /// True if the holder's lease has not expired, by this server's observation.
     fn is_valid(&self, clock: &Clock) -> bool {
         let seconds = self.spec.at(&["leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or(0);
         clock.since(self.since) < Duration::from_secs(u64::try_from(seconds).unwrap_or(0))

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A semantic version, without what says how it was built.
+/// Semantic version without build metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Version {
     numbers: [u64; 3],
@@ -10,7 +10,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// `None` if it is none.
+    /// Parses a version; `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (text, build) = text.split_once('+').map_or((text, None), |(t, b)| (t, Some(b)));
         let plain = |part: &str| {
@@ -34,7 +34,7 @@ impl Version {
     }
 }
 
-/// A number without zeros in front.
+/// Parses a number without leading zeros.
 fn number(digits: &str) -> Option<u64> {
     let good = digits == "0" || !digits.starts_with('0');
     let digits = Some(digits).filter(|text| good && text.bytes().all(|b| b.is_ascii_digit()));
@@ -49,7 +49,7 @@ impl PartialOrd for Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        // What comes before a release is older than it; numbers are older than words.
+        // A pre-release is older than its release; numeric identifiers are lower than alphanumeric ones.
         let released = |version: &Version| version.pre.is_empty();
         let pre = || match (released(self), released(other)) {
             (true, true) => Ordering::Equal,

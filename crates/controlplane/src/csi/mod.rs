@@ -1,4 +1,4 @@
-//! Storage drivers, the nodes that have them, and what they have left.
+//! CSI kinds of storage.k8s.io: CSIDriver, CSINode and CSIStorageCapacity.
 
 pub mod driver;
 pub mod node;

@@ -1,4 +1,4 @@
-//! Which storage drivers a node has, and how much each can attach there.
+//! Kind CSINode: the CSI drivers on a node and their volume limits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("storage.k8s.io", "csinodes")
 };
 
-/// How long the name may be by which a driver knows a node.
+/// Maximum length of `nodeID`.
 const MAX_NODE_ID: usize = 256;
 
 fn drivers(drivers: Field) {
@@ -42,7 +42,7 @@ fn drivers(drivers: Field) {
     }
 }
 
-/// Labels of nodes. What is wrong with one is said about the driver.
+/// Checks topology keys. Errors are reported at the driver.
 fn topology_keys(driver: Field) {
     let mut seen = HashSet::new();
     for key in driver.at("topologyKeys").items() {
@@ -55,7 +55,7 @@ fn topology_keys(driver: Field) {
     }
 }
 
-/// A driver that stays does not change, but for how much it can attach.
+/// Checks an update: an existing driver may only change its `allocatable`.
 fn validate_update(node: Field, old: Field) {
     let list = node.down("spec.drivers");
     drivers(list);

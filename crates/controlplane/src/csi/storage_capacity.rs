@@ -1,4 +1,4 @@
-//! How much storage of a class there is left, and where.
+//! Kind CSIStorageCapacity: available storage of a class in a topology segment.
 
 use kevel_api::name;
 use kevel_api::value::Value;

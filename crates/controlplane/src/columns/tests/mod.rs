@@ -1,4 +1,4 @@
-//! Objects, and the cells that people see of them.
+//! Table cells of objects.
 
 mod pod;
 
@@ -12,7 +12,7 @@ use kevel_test_support::facts;
 use super::Columns;
 use crate::kinds::{self, KINDS};
 
-/// The columns of a kind.
+/// Columns of a kind.
 fn of(group: &str, plural: &str) -> Columns {
     kinds::find(group, plural).unwrap().columns
 }
@@ -21,7 +21,7 @@ fn now() -> MicroTime {
     "2026-01-01T00:05:00.000000Z".parse().unwrap()
 }
 
-/// An object of the version in which its kind is stored, `n` by name and five minutes old.
+/// Object in its storage version, named `n` and five minutes old.
 fn object(group: &str, version: &str, kind: &str, rest: &str) -> Value {
     let metadata = r#""name":"n","creationTimestamp":"2026-01-01T00:00:00Z""#;
     let text = match rest.strip_prefix(r#"{"metadata":{"#) {

@@ -1,4 +1,4 @@
-//! Pods, told by their containers.
+//! Cells of pods by the state of their containers.
 
 use kevel_api::value::Value;
 use kevel_server::columns::Columns as _;
