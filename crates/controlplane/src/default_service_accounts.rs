@@ -1,5 +1,5 @@
-//! What pods need in every namespace, for a server that has no controller manager: the service
-//! account `default`, and the authorities by which they know the server.
+//! Controller for servers without a controller manager: creates the ServiceAccount `default` and the ConfigMap
+//! `kube-root-ca.crt` in every namespace.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use kevel_server::storages::Storages;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Keeps them in being.
+/// Controller of these two objects.
 #[derive(Debug)]
 pub struct DefaultServiceAccounts {
     client: Client,
     namespaces: Arc<Storage>,
     accounts: Arc<Storage>,
     config_maps: Arc<Storage>,
-    /// PEM
+    /// CA bundle (PEM).
     authorities: String,
 }
 
 impl DefaultServiceAccounts {
-    /// `None` where something is not served that they are made of.
+    /// Makes the controller; `None` if a kind that it needs is not served.
     pub fn new(client: Client, storages: &Storages, authorities: String) -> Option<Self> {
         let storage = |plural| storages.get("", plural).cloned();
         Some(DefaultServiceAccounts {
@@ -36,7 +36,7 @@ impl DefaultServiceAccounts {
         })
     }
 
-    /// Runs as long as it is polled.
+    /// Runs until dropped.
     pub async fn keep(self) {
         let queue = WorkQueue::new(Backoff::default());
         let hear = |storage: &Storage, name: &'static str| {
@@ -92,7 +92,7 @@ impl DefaultServiceAccounts {
     async fn create(&self, namespace: &str, plural: &str, object: Map) -> Result<(), StatusError> {
         let path = format!("/api/v1/namespaces/{namespace}/{plural}");
         match self.client.create(&path, &object.into()).await {
-            // Somebody else made it, or the namespace goes.
+            // Another component has created it, or the namespace is terminating.
             Err(error)
                 if [reason::ALREADY_EXISTS, reason::NOT_FOUND, reason::FORBIDDEN]
                     .contains(&error.reason()) =>

@@ -1,4 +1,4 @@
-//! Events, as core and `events.k8s.io` show them: one object, called differently.
+//! Kind Event in the core group and in `events.k8s.io`: the same stored objects with different field names.
 
 use kevel_api::name;
 use kevel_server::strategy::Dependents;
@@ -8,7 +8,7 @@ use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// Events in the core group. They are stored so while only the other group is served, too.
+/// `events` of the core group, and the stored form even if only `events.k8s.io` is served.
 pub static CORE: Kind = Kind {
     validate_name: name::is_path_segment_name,
     selectable_fields: &[
@@ -38,7 +38,7 @@ pub static CORE: Kind = Kind {
     ..Kind::new("", "events")
 };
 
-/// Events in their own group.
+/// `events` of `events.k8s.io`.
 pub static EVENTS: Kind = Kind {
     field_labels: &[
         ("metadata.name", "metadata.name"),
@@ -65,7 +65,7 @@ pub static EVENTS: Kind = Kind {
 const MAX_NAME: usize = 128;
 const MAX_NOTE: usize = 1024;
 
-/// What the parts of an event are called.
+/// Names of an event's fields in one of the groups.
 struct Names {
     object: &'static str,
     note: &'static str,
@@ -77,7 +77,7 @@ const CORE_NAMES: Names =
 const EVENTS_NAMES: Names =
     Names { object: "regarding", note: "note", controller: "reportingController" };
 
-/// What the fields of an event's own group are called in messages.
+/// Field names of `events.k8s.io`, with the core names that messages show.
 const CALLED: &[(&str, &str)] = &[
     ("regarding", "involvedObject"),
     ("reason", "reason"),

@@ -1,4 +1,4 @@
-//! The built-in kinds: one line each.
+//! List of the built-in kinds.
 
 mod check;
 
@@ -14,7 +14,7 @@ use crate::{
     volume_attachment,
 };
 
-/// All kinds that have a definition in `api/` and are served by this server or another of the chain.
+/// All kinds that have a definition in `api/` and are served by this server or another one in the chain.
 pub static KINDS: &[&Kind] = &[
     &reviews::BINDING,
     &component_status::COMPONENT_STATUS,
@@ -94,7 +94,7 @@ pub static KINDS: &[&Kind] = &[
     &storage_version::migration::KIND,
 ];
 
-/// The kind of a resource.
+/// Kind of a resource.
 pub fn find(group: &str, plural: &str) -> Option<&'static Kind> {
     KINDS.iter().copied().find(|kind| (kind.group, kind.plural) == (group, plural))
 }

@@ -1,4 +1,4 @@
-//! Kubelets: where they are, and how they are reached (`pkg/kubelet/client`).
+//! Connections to kubelets (upstream: `pkg/kubelet/client`).
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use kevel_api::value::Value;
 use kevel_server::proxy::{Location, Transport, TransportConfig, join_host_port, unknown};
 use kevel_server::resource::ConnectRequest;
 
-/// How kubelets are reached.
+/// Configuration of kubelet connections (upstream: KubeletClientConfig).
 #[derive(Clone, Debug)]
 pub struct KubeletClientConfig {
-    /// The port of those that report none (`--kubelet-port`).
+    /// Port of kubelets whose Node reports none (`--kubelet-port`).
     pub port: u16,
-    /// Which of a node's addresses are used, best first (`--kubelet-preferred-address-types`).
+    /// Types of node addresses by preference (`--kubelet-preferred-address-types`).
     pub preferred_address_types: Vec<String>,
-    /// Whom they are believed by, and what is shown to them.
+    /// TLS of the connections: CA bundle and client certificate.
     pub transport: TransportConfig,
 }
 
-/// Knows how to reach the kubelet of a node, by what the node says of itself.
+/// Resolver of a node's kubelet by the Node's status.
 #[derive(Debug)]
 pub struct NodeConnectionInfoGetter {
     port: u16,
@@ -27,23 +27,23 @@ pub struct NodeConnectionInfoGetter {
     insecure: Arc<Transport>,
 }
 
-/// How one kubelet is reached.
+/// Connection info of a kubelet.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
-    /// Its host: a name or an address.
+    /// Host name or address.
     pub hostname: String,
-    /// Its port.
+    /// Port.
     pub port: u16,
-    /// The way there.
+    /// Transport that verifies the kubelet's certificate.
     pub transport: Arc<Transport>,
-    /// The same without a look at its certificate, for clients who ask for that.
+    /// Transport without verification of the certificate, for clients that request it.
     pub insecure_skip_tls_verify_transport: Arc<Transport>,
-    /// What it says that it can do.
+    /// `declaredFeatures` of the Node.
     pub features: Vec<String>,
 }
 
 impl NodeConnectionInfoGetter {
-    /// Reads the certificates. Without an authority, whoever answers is believed, as in the reference.
+    /// Loads the certificates. Without a CA, server certificates are not verified, as in the reference.
     pub fn new(config: KubeletClientConfig) -> Result<Self, String> {
         let insecure = TransportConfig { ca_file: None, ..config.transport.clone() };
         Ok(NodeConnectionInfoGetter {
@@ -54,7 +54,7 @@ impl NodeConnectionInfoGetter {
         })
     }
 
-    /// How the kubelet of a node is reached, for a request that leads there.
+    /// Connection info of a node's kubelet, for a connect request.
     pub async fn connection_info(
         &self,
         request: &ConnectRequest<'_>,
@@ -89,7 +89,7 @@ impl NodeConnectionInfoGetter {
 }
 
 impl ConnectionInfo {
-    /// A place at the kubelet.
+    /// URL at the kubelet.
     pub fn location(&self, path: String, query: String) -> Location {
         let host = join_host_port(&self.hostname, self.port);
         Location { scheme: "https", host, path, query }

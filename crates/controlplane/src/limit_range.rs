@@ -1,4 +1,4 @@
-//! What containers, pods and claims of a namespace may ask for.
+//! Kind LimitRange: validation.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Limit ranges.
+/// `limitranges`
 pub static KIND: Kind = Kind {
     allow_create_on_update: true,
     rules: Rules {
@@ -26,7 +26,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "limitranges")
 };
 
-/// A limit range without a name gets one that nobody else has.
+/// Gives a LimitRange without a name a random one.
 fn give_name(range: &mut Value) {
     if range.str_at(&["metadata", "name"]).is_empty() {
         let name = Uuid::new_v4().to_string();
@@ -106,7 +106,7 @@ fn amounts(limit: Field) {
         };
         let (min, max) = (&amount("min"), &amount("max"));
         let (default, request) = (&amount("default"), &amount("defaultRequest"));
-        // What is not to be greater than what, where it is said, and what is shown there.
+        // Pairs that must not exceed each other, with their names, the reported list and the value shown.
         for (less, less_name, more, more_name, list, shown) in [
             (min, "min value", max, "max value", "min", min),
             (min, "min value", request, "default request value", "defaultRequest", request),

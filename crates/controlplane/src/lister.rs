@@ -1,4 +1,4 @@
-//! The objects that requests go by, as their cache has them, and what plug-ins need to know of each.
+//! Lister of a resource's cached objects, with the facts that plug-ins need (upstream: Lister).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use kevel_api::value::Value;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::{At, Object, Snapshot};
 
-/// Facts that a plug-in needs of an object of some kind: a few fields, in the form in which they are used. They are read
-/// once for each state of an object, however many requests go by it, and kept beside the object.
+/// Facts that a plug-in needs of an object: a few fields, in the form in which they are used. They are read once per
+/// state of an object and cached beside it.
 pub(crate) trait Facts: Send + Sync + Sized + 'static {
-    /// The facts of an object.
+    /// Reads the facts of an object.
     fn read(object: &Value) -> Self;
 }
 
-/// The objects of a resource, and the facts of each; without a type of facts the objects alone.
+/// Cached objects of a resource, with their facts; without a type of facts, the objects alone.
 pub(crate) struct Lister<F = ()> {
     storage: Arc<Storage>,
     facts: PhantomData<fn() -> F>,
@@ -32,12 +32,12 @@ impl<F> Lister<F> {
         Lister { storage, facts: PhantomData }
     }
 
-    /// All objects as the cache has them.
+    /// Snapshot of the cache.
     pub async fn snapshot(&self, at: At) -> Result<Snapshot, StatusError> {
         self.storage.cache.snapshot(at).await.map_err(StatusError::internal)
     }
 
-    /// An object. One that the cache does not have may just have been made: then the store is asked.
+    /// An object. If the cache lacks it, which may lag behind, it is read consistently.
     pub async fn object(
         &self,
         namespace: &str,
@@ -50,20 +50,20 @@ impl<F> Lister<F> {
         }
     }
 
-    /// The tree of an object, which is not kept.
+    /// Decoded object, which is not cached.
     pub fn tree(&self, object: &Object) -> Result<Value, StatusError> {
         self.storage.tree(object).map_err(StatusError::internal)
     }
 }
 
 impl<F: Facts> Lister<F> {
-    /// The facts of an object. One that the cache does not have may just have been made: then the store is asked.
+    /// Facts of an object. If the cache lacks it, which may lag behind, it is read consistently.
     pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<F>>, StatusError> {
         let object = self.object(namespace, name).await?;
         object.map(|object| self.facts(&object)).transpose()
     }
 
-    /// The facts of an object, as fresh as asked for.
+    /// Facts of an object, with the given freshness.
     pub async fn get(
         &self,
         namespace: &str,
@@ -75,7 +75,7 @@ impl<F: Facts> Lister<F> {
         snapshot.get(&key).map(|object| self.facts(object)).transpose()
     }
 
-    /// The facts of the objects of a namespace; of all of them where the namespace is empty.
+    /// Facts of the objects in a namespace; of all objects if the namespace is empty.
     pub async fn list(&self, namespace: &str, at: At) -> Result<Vec<Arc<F>>, StatusError> {
         let snapshot = self.snapshot(at).await?;
         if snapshot.is_empty() {
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(list("ns").await, ["a", "b"]);
         }
         assert_eq!(READ.load(Ordering::Relaxed), 2);
-        // Listers that are made for each request share the facts, too.
+        // Listers made per request share the facts too.
         let again: Lister<Name> = Lister::new(storage.clone());
         assert_eq!(again.find("ns", "b").await.unwrap().unwrap().0, "b");
         assert_eq!(READ.load(Ordering::Relaxed), 2);

@@ -1,4 +1,4 @@
-//! Namespaces: held until they are empty, and in one of two phases.
+//! Kind Namespace: strategy and validation.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
@@ -10,7 +10,7 @@ use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Namespaces.
+/// `namespaces`
 pub static KIND: Kind = Kind {
     validate_name: name::name_is_dns_label,
     selectable_fields: &[Selectable::field("status.phase")],
@@ -34,17 +34,17 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "namespaces")
 };
 
-/// The rules of `namespaces/finalize`.
+/// Rules of `namespaces/finalize`.
 pub const FINALIZE: Rules = Rules { validate_update: check_finalize, ..Rules::NONE };
 
-/// The label by which selectors find a namespace by its name.
+/// Label with the namespace's name, for selectors.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Held until everything in the namespace is gone.
+/// Finalizer that keeps a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
 fn prepare_for_create(object: &mut Value, _: &Capabilities) {
-    // A name that was made up is not among the defaults yet.
+    // Defaulting has run before a generated name was set.
     let name = Value::from(object.str_at(&["metadata", "name"]));
     object.make_map(&["metadata", "labels"]).insert(NAME_LABEL, name);
     let Some(object) = object.as_map_mut() else { return };
@@ -59,7 +59,7 @@ fn prepare_for_create(object: &mut Value, _: &Capabilities) {
     }
 }
 
-/// What holds a namespace is let go by way of `finalize` only.
+/// Keeps `spec`: finalizers are removed by `namespaces/finalize` only.
 fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let Some(object) = object.as_map_mut() else { return };
     match old.at(&["spec"]) {
@@ -85,7 +85,7 @@ fn finalizer_name(field: Field, finalizer: &str) {
     standard_finalizer(field, finalizer);
 }
 
-/// A finalizer without a domain is one of Kubernetes' own.
+/// Checks that a finalizer without a domain is a standard one.
 pub fn standard_finalizer(field: Field, finalizer: &str) {
     let known = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
     if !finalizer.contains('/') && !known {

@@ -1,4 +1,4 @@
-//! Labels of nodes that have other names now, and what those are told who still select nodes by them.
+//! Warnings about deprecated node labels in selectors.
 
 use kevel_api::name;
 use kevel_api::warning::WarningList;
@@ -28,18 +28,18 @@ const RENAMED: &[(&str, &str)] = &[
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// What there is to say about a label that has another name now.
+/// Deprecation message of a label; `None` if it is not deprecated.
 pub fn renamed(label: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
 }
 
-/// Warns of the key of an expression, which stands here.
+/// Warns of a deprecated label as the key of an expression.
 pub fn key(key: Field, out: &mut WarningList) {
     let why = renamed(key.str());
     out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
 }
 
-/// Warns of the keys in a term that selects nodes, and of values there that no label can have.
+/// Warns of deprecated labels in a node selector term, and of values that are not valid label values.
 pub fn term(term: Field, values: bool, out: &mut WarningList) {
     for expression in term.at("matchExpressions").items() {
         key(expression.at("key"), out);
@@ -51,7 +51,7 @@ pub fn term(term: Field, values: bool, out: &mut WarningList) {
     }
 }
 
-/// Warns of the labels in a label selector of nodes.
+/// Warns of deprecated labels in a label selector of nodes.
 pub fn label_selector(selector: Field, out: &mut WarningList) {
     for expression in selector.at("matchExpressions").items() {
         key(expression.at("key"), out);

@@ -1,5 +1,5 @@
-//! Where the API servers of a cluster reach each other: each writes its address now and then, and is forgotten when it
-//! does not (`PeerEndpointLeaseReconciler`).
+//! Peer endpoint leases: each API server writes the address at which its peers reach it, and the entry expires if it
+//! stops (upstream: PeerEndpointLeaseReconciler).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use kevel_store::{Change, Engine, Entry, UpdateError, guaranteed_update};
 use crate::rows::StorageOptions;
 use crate::service::internal;
 
-/// How long an address is known after its server has last said so, and how often it does.
+/// Time to live of a lease, and interval of renewals.
 const TIME_TO_LIVE: Duration = Duration::from_secs(15);
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Says whose address it is.
+/// Label with the ID of the server.
 const LABEL: &str = "apiserverIdentity";
 
-/// The addresses of the API servers by their IDs, at `/registry/peerserverleases/`.
+/// Addresses of the API servers by their IDs, at `/registry/peerserverleases/`.
 #[derive(Clone, Debug)]
 pub struct PeerLeases {
     storage: Arc<Storage>,
 }
 
 impl PeerLeases {
-    /// `None` if the kind that they are written as is not known.
+    /// `None` if the kind Endpoints, as which leases are stored, has no definition.
     pub fn new(
         options: &StorageOptions,
         engine: &Arc<dyn Engine>,
@@ -37,7 +37,7 @@ impl PeerLeases {
         Some(PeerLeases { storage: Arc::new(storage) })
     }
 
-    /// The `host:port` of a server; `None` if it has not said one lately.
+    /// `host:port` of a server; `None` if it has no live lease.
     pub async fn get(&self, server_id: &str) -> Result<Option<String>, String> {
         let found = self.storage.engine.get(&self.storage.key("", server_id), None).await;
         let Some(entry) = found.map_err(|error| error.to_string())?.entry else { return Ok(None) };
@@ -49,7 +49,7 @@ impl PeerLeases {
         Ok(ip.zip(port).map(|(ip, port)| join_host_port(ip, port)))
     }
 
-    /// Says where a server is, until it is stopped.
+    /// Renews the lease of a server until stopped.
     pub async fn keep(self, server: PeerAddress, stopped: Signal) {
         let keep = async {
             let mut turns = tokio::time::interval(INTERVAL);
@@ -69,7 +69,7 @@ impl PeerLeases {
     async fn renew(&self, server: &PeerAddress) -> Result<(), String> {
         let key = self.storage.key("", &server.id);
         let renewed = guaranteed_update(&*self.storage.engine, &key, None, |entry| {
-            // Only a change is written, and renews the time.
+            // Only a change is written and renews the time to live: raise the generation.
             let generation = entry.map(|entry| self.decode(&entry)).transpose().map(|lease| {
                 let lease = lease.unwrap_or_default();
                 lease.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0)
@@ -82,7 +82,7 @@ impl PeerLeases {
         renewed.await.map(drop).map_err(|error: UpdateError<String>| error.to_string())
     }
 
-    /// Says that a server is gone: nobody should pass anything on to it any more.
+    /// Removes the lease of a server, so that peers no longer proxy to it.
     pub async fn remove(&self, server_id: &str) -> Result<(), String> {
         let removed = self.storage.discard("", server_id);
         match tokio::time::timeout(2 * INTERVAL, removed).await {
@@ -97,14 +97,14 @@ impl PeerLeases {
     }
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Clone, Debug)]
 pub struct PeerAddress {
-    /// What it is called (see `kevel_server::identity`).
+    /// ID of the server (see `kevel_server::identity`).
     pub id: String,
-    /// Its address.
+    /// IP address.
     pub ip: String,
-    /// Its port.
+    /// Port.
     pub port: u16,
 }
 

@@ -40,7 +40,7 @@ use self::cell::Shown;
 pub(crate) struct Columns {
     pub definitions: &'static [Column],
     pub cells: fn(&Shown<'_>) -> Vec<Value>,
-    /// Completion of an object, which kubectl dims.
+    /// Reason and message of the row condition Completed; `None` if the object has not run to its end.
     pub completed: fn(&Value) -> Option<Completed>,
     /// Sort key of the rows of a list; `None` sorts by name.
     pub rank: Option<fn(&Value) -> i64>,

@@ -1,4 +1,5 @@
-//! Brings the objects of priority and fairness into effect, and writes what is to be said about them.
+//! Controller that applies FlowSchemas and PriorityLevelConfigurations to this server, and writes their conditions
+//! (upstream: configController).
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -14,14 +15,14 @@ use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::storage::Storage;
 
-/// All objects are digested together, so that there is one key.
+/// Single key of the work queue: all objects are applied together.
 const ALL: &str = "all";
-/// A condition that was written too often is tried again after this ...
+/// Delay after which a condition that was written too often is written again; up to [`SPREAD_SECONDS`] are added.
 const LATER: Duration = Duration::from_secs(30);
-/// ... and up to that much more, so that servers do not try together.
+/// Maximum random addition to [`LATER`], so that servers do not write at the same time.
 const SPREAD_SECONDS: u64 = 45;
 
-/// Keeps a server's priority and fairness as the objects say.
+/// Keeps this server's priority and fairness configured by the objects.
 pub fn config_consumer(
     flow_control: Arc<FlowControl>,
     client: Client,
@@ -62,7 +63,7 @@ struct Consumer {
 }
 
 impl Consumer {
-    /// Brings all objects into effect, as the cache has them.
+    /// Applies all cached objects.
     async fn digest(&self) -> Result<(), String> {
         let (levels, schemas) = (objects(&self.priority_levels), objects(&self.flow_schemas));
         let digested = self.flow_control.configure(&levels, &schemas);
@@ -92,20 +93,20 @@ impl Consumer {
         let path = format!("{}/{name}/status", Resource::FlowSchemas.path());
         match self.client.apply(&path, &update.apply_configuration(), FIELD_MANAGER).await {
             Ok(_) => Ok(()),
-            // It has gone since.
+            // The FlowSchema has been deleted.
             Err(error) if error.reason() == reason::NOT_FOUND => Ok(()),
             Err(error) => Err(format!("status of FlowSchema {name}: {error}")),
         }
     }
 
-    /// Whether a condition may be written now, which then counts.
+    /// True if a condition may be written now; counts the write.
     fn may_write(&self, flow_schema: &str) -> bool {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.allow(flow_schema, timer_now())
     }
 }
 
-/// All objects of a kind, as the cache has them.
+/// All cached objects of a kind.
 fn objects(storage: &Storage) -> Vec<Value> {
     let snapshot = storage.cache.latest();
     snapshot.range("", None).filter_map(|object| storage.tree(object).ok()).collect()

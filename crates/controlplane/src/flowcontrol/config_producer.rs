@@ -1,5 +1,5 @@
-//! Makes the objects of priority and fairness that a cluster starts with, and keeps those of them that
-//! nobody has taken over.
+//! Bootstrap of priority and fairness: creates the suggested and mandatory objects, and maintains those that no user
+//! has taken over.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The name of the post-start hook.
+/// Name of the post-start hook.
 pub const HOOK: &str = "priority-and-fairness-config-producer";
 
-/// How long the first objects may take to be there, and how long a failed attempt is waited after.
+/// Timeout for the first objects, and delay between attempts.
 const PATIENCE: Duration = Duration::from_secs(300);
 const RETRY: Duration = Duration::from_secs(1);
-/// What a write fails with if another server has written before.
+/// Errors of a write when another server was faster.
 const RACES: [&str; 3] = [reason::ALREADY_EXISTS, reason::CONFLICT, reason::NOT_FOUND];
-/// How often they are looked after.
+/// Interval of maintenance.
 const RESYNC: Duration = Duration::from_secs(60);
 
-/// The post-start hook: it ends when the objects are there, which are looked after from then on.
+/// Post-start hook: completes when the objects exist; maintenance goes on in the background.
 pub fn hook(
     client: Client,
 ) -> impl FnOnce(HookContext) -> Pending<'static, HookResult> + Send + 'static {
@@ -53,7 +53,7 @@ pub fn hook(
     }
 }
 
-/// Sets everything right; whether that worked.
+/// Ensures all objects; true on success.
 async fn attempt(client: &Client) -> bool {
     let result = ensure_all(client).await;
     if let Err(error) = &result {
@@ -65,7 +65,8 @@ async fn attempt(client: &Client) -> bool {
 async fn ensure_all(client: &Client) -> Result<(), StatusError> {
     let levels = list(client, Resource::PriorityLevelConfigurations).await?;
     let schemas = list(client, Resource::FlowSchemas).await?;
-    // Levels before the schemas that lead there; what is alike at a time, for the store writes it at once.
+    // Levels before the schemas that refer to them; similar actions in parallel, because the store writes them in one
+    // batch.
     for alike in ensure(&levels, &schemas).chunk_by(|a, b| stage(a) == stage(b)) {
         let mut running = JoinSet::new();
         for action in alike {
@@ -75,7 +76,7 @@ async fn ensure_all(client: &Client) -> Result<(), StatusError> {
         }
         while let Some(done) = running.join_next().await {
             let done = done.unwrap_or_else(|error| Err(StatusError::internal(error)));
-            // If it is there, gone or changed now, another server was faster.
+            // Another server has created, deleted or changed the object: no error.
             let raced = |error: &StatusError| RACES.contains(&error.reason());
             done.or_else(|error| if raced(&error) { Ok(()) } else { Err(error) })?;
         }
@@ -83,7 +84,7 @@ async fn ensure_all(client: &Client) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// What is done to which resource.
+/// Sort key of an action: its kind and resource.
 fn stage(action: &Action) -> (u8, Resource) {
     match action {
         Action::Create(resource, _) => (0, *resource),
@@ -110,7 +111,7 @@ async fn perform(client: &Client, action: &Action) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// All objects of a kind, each with what it is.
+/// All objects of a kind, each with `apiVersion` and `kind`.
 async fn list(client: &Client, resource: Resource) -> Result<Vec<Value>, StatusError> {
     let list = client.get(resource.path()).await?;
     let kind = list.str_at(&["kind"]).trim_end_matches("List").to_owned();

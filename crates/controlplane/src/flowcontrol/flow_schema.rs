@@ -1,4 +1,4 @@
-//! Flow schemas: which requests are of which priority.
+//! Kind FlowSchema: validation.
 
 use kevel_api::name;
 use kevel_flowcontrol::EXEMPT;
@@ -26,16 +26,16 @@ pub static KIND: Kind = Kind {
     ..Kind::new("flowcontrol.apiserver.k8s.io", "flowschemas")
 };
 
-/// What is matched last.
+/// Maximum `matchingPrecedence`.
 const MAX_PRECEDENCE: i64 = 10_000;
 
 const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// A kind of subject, the field that describes it, and what is asked of that.
+/// A kind of subject: name, field, and check.
 type Subject = (&'static str, &'static str, fn(Field));
 
-/// The kinds of subjects, in the order in which they are looked at.
+/// Kinds of subjects, in the order in which they are checked.
 const SUBJECTS: [Subject; 3] = [
     ("ServiceAccount", "serviceAccount", service_account),
     ("User", "user", named),
@@ -61,7 +61,7 @@ fn check_spec(spec: Field, name: &str) {
     let method = spec.at("distinguisherMethod");
     let methods = ["ByNamespace", "ByUser"];
     if method.is_set() && !methods.contains(&method.at("type").str()) {
-        // The reference shows all of the method.
+        // The reference shows the whole method as the bad value.
         method.at("type").unsupported_as(method.bad_value(), &methods);
     }
     let level = spec.at("priorityLevelConfiguration");
@@ -172,7 +172,7 @@ fn some_or_all(list: Field, none: &'static str, several: &'static str) {
     }
 }
 
-/// Whether a list says "all", which it must say alone.
+/// True if a list contains `*`, which must be its only item.
 fn all(list: Field, several: &'static str) -> bool {
     let all = list.strings().any(|item| item == "*");
     if all && list.len() > 1 {
@@ -181,7 +181,7 @@ fn all(list: Field, several: &'static str) -> bool {
     all
 }
 
-/// A path, of which the end may be anything.
+/// Checks a URL, which may end with `*`.
 fn url(url: Field) {
     let path = url.str();
     let stars = path.matches('*').count();

@@ -1,4 +1,4 @@
-//! What every server relies on: the schemas and levels that are as they are.
+//! Validation of the mandatory FlowSchemas and PriorityLevelConfigurations, whose specs are fixed.
 
 use kevel_api::value::Value;
 use kevel_flowcontrol::EXEMPT;
@@ -6,12 +6,12 @@ use kevel_flowcontrol::bootstrap::{mandatory_flow_schemas, mandatory_priority_le
 
 use crate::validation::Field;
 
-/// Checks that a flow schema that must be there is what it must be.
+/// Checks that a mandatory FlowSchema has its fixed spec.
 pub(super) fn flow_schema(spec: Field, name: &str) {
     fixed(spec, name, mandatory_flow_schemas());
 }
 
-/// Checks the same of a priority level. What is exempt may still say how much it lends.
+/// Checks that a mandatory priority level has its fixed spec. The level `exempt` may change its shares.
 pub(super) fn priority_level(spec: Field, name: &str) {
     if name != EXEMPT {
         return fixed(spec, name, mandatory_priority_levels());

@@ -1,4 +1,4 @@
-//! Priority and fairness: who waits for whom.
+//! flowcontrol.apiserver.k8s.io: FlowSchema and PriorityLevelConfiguration, with their controllers.
 
 mod config_consumer;
 pub mod config_producer;
@@ -12,7 +12,7 @@ pub use config_consumer::config_consumer;
 
 use crate::validation::Field;
 
-/// The conditions of a status: each of a type, and of no type twice.
+/// Checks the conditions of a status: each has a type, and no type occurs twice.
 fn validate_status_update(object: Field, _: Field) {
     let mut seen = HashSet::new();
     for condition in object.down("status.conditions").items() {

@@ -1,4 +1,4 @@
-//! Priority levels: how many requests of a priority are served at once, and how the others wait.
+//! Kind PriorityLevelConfiguration: validation.
 
 use kevel_flowcontrol::EXEMPT;
 use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
@@ -25,11 +25,11 @@ pub static KIND: Kind = Kind {
     ..Kind::new("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
 };
 
-/// What carries a zero through v1beta3, and is of no use in later versions.
+/// Annotation that preserves zero shares in v1beta3, forbidden in later versions.
 const ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
-/// So many queues at most.
+/// Maximum number of queues.
 const MAX_QUEUES: i64 = 10_000_000;
-/// A hand of queues is dealt from so many bits of a hash.
+/// Maximum bits of a hash from which a hand of queues is dealt (upstream: shufflesharding).
 const MAX_HASH_BITS: f64 = 60.0;
 
 fn check(level: Field) {
@@ -136,7 +136,7 @@ fn check_queuing(queuing: Field) {
     }
 }
 
-/// How many bits it takes to choose a hand of so many queues, at most.
+/// Upper limit of the bits needed to deal a hand of this size.
 #[allow(clippy::cast_precision_loss)] // Both are 32 bits wide.
 fn entropy_bits(queues: i64, hand: i64) -> f64 {
     ((queues as f64).log2() * hand as f64).ceil()

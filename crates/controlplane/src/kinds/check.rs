@@ -1,13 +1,12 @@
-//! What can be wrong with a kind's declaration. Nothing is guessed: the server does not start.
+//! Check of the kinds' declarations at start: the server refuses to start if one does not fit.
 
 use kevel_api::builtin;
 use kevel_api::schema::Schema;
 
 use crate::kind::{Kind, REPLICAS, SELECTOR, STATUS_REPLICAS, Subresource};
 
-/// Finds all that does not fit in a list of kinds: definitions without a kind and kinds without a
-/// definition, subresources of which only one of them knows, fields and versions that there are not,
-/// columns without a title.
+/// Checks a list of kinds: definitions without a kind and kinds without a definition, subresources that only one of
+/// both has, unknown fields and versions, columns without a title.
 pub fn check(kinds: &[&Kind]) -> Result<(), String> {
     let mut wrong: Vec<String> =
         builtin::resources().iter().filter_map(|resource| definition(resource, kinds)).collect();
@@ -21,7 +20,7 @@ pub fn check(kinds: &[&Kind]) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// What is missing for a resource that is defined.
+/// Error about a defined resource without a declared kind or subresource.
 fn definition(resource: &builtin::Resource, kinds: &[&Kind]) -> Option<String> {
     let (plural, sub) = match resource.path.split_once('/') {
         Some((plural, sub)) => (plural, Some(sub)),
@@ -37,7 +36,7 @@ fn definition(resource: &builtin::Resource, kinds: &[&Kind]) -> Option<String> {
     Some(format!("{kind} does not say what its subresource {unknown} is"))
 }
 
-/// What is wrong with what a kind says.
+/// Errors in the declaration of a kind.
 fn declaration(kind: &Kind) -> Vec<String> {
     let versions: Vec<&builtin::Resource> = kind.definitions().collect();
     if versions.is_empty() {
@@ -67,7 +66,7 @@ fn declaration(kind: &Kind) -> Vec<String> {
     wrong
 }
 
-/// The fields that a kind names and that there are not, in any of its versions.
+/// Errors about declared fields that no version of the kind has.
 fn fields(kind: &Kind, versions: &[&builtin::Resource]) -> Vec<String> {
     let schemas: Vec<Schema<'_>> =
         versions.iter().filter_map(|r| builtin::schema(r.group, r.version, r.kind)).collect();
@@ -106,7 +105,7 @@ fn fields(kind: &Kind, versions: &[&builtin::Resource]) -> Vec<String> {
     fields.chain(labels.map(|(label, name)| format!("{label} is no {name}"))).collect()
 }
 
-/// Whether there is a field at a path, in which `*` is every item of a list.
+/// True if a schema has the field at a path, in which `*` is every item of a list.
 fn has(schema: Schema<'_>, path: &[&str]) -> bool {
     match path {
         [] => true,
@@ -130,10 +129,10 @@ mod tests {
         assert_eq!(check(KINDS), Ok(()));
     }
 
-    /// Metadata that writes to the status of a kind do not own, where that is not all or nothing.
+    /// Metadata that status writes do not own, for kinds where that is neither all nor nothing.
     const RESET_METADATA: [(&str, &[&str]); 2] =
         [("deployments", &["labels"]), ("pods", &["deletionTimestamp", "ownerReferences"])];
-    /// Kinds whose status says nothing but the status.
+    /// Kinds with a status subresource that owns only `status`.
     const RESET_ALL: [&str; 11] = [
         "devicetaintrules",
         "flowschemas",
@@ -147,7 +146,7 @@ mod tests {
         "validatingadmissionpolicies",
         "volumeattachments",
     ];
-    /// Keeps the metadata and owns it all the same, in the reference, too.
+    /// Kind with a status subresource that keeps the metadata and owns it nevertheless, as in the reference.
     const OWNS_WHAT_IT_KEEPS: &str = "podcertificaterequests";
 
     #[test]

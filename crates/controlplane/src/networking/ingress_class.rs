@@ -1,4 +1,4 @@
-//! Ingress classes.
+//! Kind IngressClass: validation.
 
 use kevel_api::name;
 
@@ -8,7 +8,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Ingress classes.
+/// `ingressclasses`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::networking::INGRESS_CLASS,

@@ -1,4 +1,4 @@
-//! Who reaches whom.
+//! networking.k8s.io: Ingress, IngressClass, NetworkPolicy.
 
 pub mod ingress;
 pub mod ingress_class;
@@ -8,7 +8,7 @@ use kevel_api::name;
 
 use crate::validation::Field;
 
-/// A kind and a name that can stand in a path, and the group that they are of.
+/// Checks a reference by API group, kind and name; kind and name must be path segments.
 fn typed_reference(reference: Field) {
     let group = reference.at("apiGroup");
     if group.is_set() {
