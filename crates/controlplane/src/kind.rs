@@ -1,4 +1,4 @@
-//! What a built-in kind is beyond its definition in `api/`: all of it in one value.
+//! Declaration of a built-in kind: everything beyond its definition in `api/`, in one value.
 
 mod strategy;
 
@@ -18,78 +18,78 @@ use kevel_store::keys::{self, Origin};
 use crate::columns::Columns;
 use crate::rules::Rules;
 
-/// A built-in kind. Its file has this value, [`KINDS`](crate::kinds::KINDS) lists it.
+/// A built-in kind. The kind's file declares this value, and [`KINDS`](crate::kinds::KINDS) lists it.
 ///
-/// Verbs, schemas, names and scope come from the definition; what is not said here is as it is for most
-/// kinds ([`Kind::new`]).
+/// Verbs, schemas, names and scope come from the definition; fields that are not set have the defaults of
+/// [`Kind::new`].
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// The group of its definition.
+    /// Group of the definition.
     pub group: &'static str,
-    /// The plural of its definition.
+    /// Plural of the definition.
     pub plural: &'static str,
-    /// What is wrong with a name; with `true`, with one that will be completed.
+    /// Problems of a name; with `true`, of a prefix that will be completed (upstream: ValidateNameFunc).
     pub validate_name: fn(&str, bool) -> Vec<String>,
-    /// How its rules look at the metadata of an object that is updated.
+    /// Order of the metadata checks in the kind's rules on an update.
     pub metadata_checks: MetadataChecks,
-    /// Makes a name of `generateName`.
+    /// Generates a name from `generateName`.
     pub generate_name: fn(&str) -> String,
-    /// What field selectors may ask for, beside name and namespace.
+    /// Fields for field selectors, besides name and namespace.
     pub selectable_fields: &'static [Selectable],
-    /// What clients call the selectable fields, where that is something else.
+    /// Labels of selectable fields, where they differ from the names.
     pub field_labels: &'static [(&'static str, &'static str)],
-    /// What those hear who select by others, where kinds with selectable fields differ.
+    /// Handling of unknown field labels, where kinds with selectable fields differ.
     pub unknown_field_labels: FieldLabels,
-    /// Which server of the chain keeps it, which decides its key and format.
+    /// Server of the chain that stores the kind; determines storage key and format.
     pub origin: Origin,
-    /// Where its objects are below the prefix, where that is not its plural.
+    /// Storage key below the prefix, if it is not the plural.
     pub storage_key: Option<&'static str>,
-    /// The version that its objects are stored in, where that is not the preferred one.
+    /// Storage version, if it is not the preferred one.
     pub storage_version: Option<&'static str>,
-    /// The kind whose objects these are, seen in another group.
+    /// Kind in another group that has the same stored objects.
     pub stored_with: Option<&'static Kind>,
-    /// Whether its objects are deleted by themselves after `--event-ttl`.
+    /// True if objects expire after `--event-ttl`.
     pub expires: bool,
-    /// Whether objects may be made with a status.
+    /// True if objects may be created with a status.
     pub keeps_status: bool,
-    /// The fields that no update changes, whatever it says.
+    /// Fields that updates do not change, whatever they contain.
     pub reset_fields: &'static [&'static str],
-    /// What of the metadata a write to the status leaves alone.
+    /// Metadata fields that a status write leaves unchanged.
     pub kept_by_status: &'static [&'static str],
-    /// Whether changes of what is wanted are counted in `metadata.generation`.
+    /// True if changes of the desired state raise `metadata.generation`.
     pub counts_generation: bool,
-    /// Whether a list that is empty counts as another than none.
+    /// True if an empty list counts as different from an absent one.
     pub counts_empty_lists: bool,
-    /// Annotations that conversions make of fields: no part of the metadata by itself.
+    /// Annotations that conversions make of fields, which do not count as metadata.
     pub converted_annotations: &'static [&'static str],
-    /// The fields that a write to the status does not own.
+    /// Fields that a status write does not own (upstream: GetResetFields).
     pub reset_by_status: &'static [&'static [&'static str]],
-    /// Whether its status can be shown in columns, as its objects can.
+    /// True if the status subresource can be printed as a table.
     pub status_has_rows: bool,
-    /// Whether an update makes what is not there (`AllowCreateOnUpdate`).
+    /// True if an update creates a missing object (upstream: AllowCreateOnUpdate).
     pub allow_create_on_update: bool,
-    /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
+    /// True if an update may omit resourceVersion (upstream: AllowUnconditionalUpdate).
     pub allow_unconditional_update: bool,
-    /// Whether a deletion answers with the object (`ReturnDeletedObject`).
+    /// True if a deletion returns the object (upstream: ReturnDeletedObject).
     pub returns_deleted_object: bool,
-    /// What becomes of dependents when a deletion does not say (`DefaultGarbageCollectionPolicy`).
+    /// Handling of dependents if a deletion does not set it (upstream: DefaultGarbageCollectionPolicy).
     pub default_dependents: Dependents,
-    /// The warning to clients who delete without saying what becomes of dependents.
+    /// Warning to clients that delete without a propagation policy.
     pub deletion_warning: Option<&'static str>,
-    /// Whether it is something to be asked by a POST, not stored.
+    /// True if objects are only created by POST and not stored, as reviews are.
     pub creater: bool,
-    /// What its subresources are, other than `status`, which is the same for all.
+    /// Subresources other than `status`, which is the same for all kinds.
     pub subresources: &'static [(&'static str, Subresource)],
-    /// How objects are prepared and validated.
+    /// Preparation and validation of objects.
     pub rules: Rules,
-    /// What people see of its objects.
+    /// Table columns.
     pub columns: Columns,
-    /// Whether finalizers without a domain must be known ones, as those of most kinds.
+    /// True if finalizers without a domain must be standard ones, as for most kinds.
     pub standard_finalizers: bool,
 }
 
 impl Kind {
-    /// A kind of which there is nothing special to say.
+    /// Kind with the defaults of most kinds.
     pub const fn new(group: &'static str, plural: &'static str) -> Self {
         Kind {
             group,
@@ -126,13 +126,13 @@ impl Kind {
         }
     }
 
-    /// What the definitions say of it, in each of its versions.
+    /// Definitions of the kind in each of its versions.
     pub fn definitions(&self) -> impl Iterator<Item = &'static builtin::Resource> {
         let name = (self.group, self.plural);
         builtin::resources().iter().filter(move |resource| (resource.group, resource.path) == name)
     }
 
-    /// What one of its subresources is, if it has a meaning.
+    /// Declaration of a subresource; `None` if there is none.
     pub fn subresource(&self, name: &str) -> Option<Subresource> {
         match name {
             "status" => Some(Subresource::Status),
@@ -140,14 +140,14 @@ impl Kind {
         }
     }
 
-    /// What the keys of its objects begin with, given what all keys begin with.
+    /// Key prefix of the kind's objects, below the root of all keys.
     pub fn storage_prefix(&self, root: &str) -> String {
         let key = self.storage_key.unwrap_or(self.plural);
         keys::resource_prefix(root, self.origin, self.group, key)
     }
 }
 
-/// `pods`, `deployments.apps`
+/// As `pods`, `deployments.apps`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.group {
@@ -157,77 +157,76 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A field that selectors may ask for.
+/// A selectable field.
 #[derive(Clone, Copy, Debug)]
 pub struct Selectable {
-    /// What selectors call it.
+    /// Name in selectors.
     pub name: &'static str,
-    /// Where it stands in the stored object.
+    /// Path in the stored object.
     pub path: &'static str,
-    /// Where it stands in an object that has nothing there.
+    /// Path that is read if the first one is empty.
     pub otherwise: Option<&'static str>,
-    /// Whether watchers are found by it.
+    /// True if watchers are indexed by the field.
     pub indexed: bool,
 }
 
 impl Selectable {
-    /// A field that is called by its path.
+    /// Selectable field named by its path.
     pub const fn field(path: &'static str) -> Self {
         Selectable::named(path, path)
     }
 
-    /// A field of another name.
+    /// Selectable field with another name.
     pub const fn named(name: &'static str, path: &'static str) -> Self {
         Selectable { name, path, otherwise: None, indexed: false }
     }
 
-    /// The same, which stands at another path in objects that have nothing there.
+    /// Adds a path that is read if the first one is empty.
     pub const fn otherwise(mut self, path: &'static str) -> Self {
         self.otherwise = Some(path);
         self
     }
 
-    /// What a storage knows of it.
+    /// The field as a storage declares it.
     pub fn as_stored(&self) -> SelectableField {
         let Selectable { name, path, otherwise, .. } = *self;
         SelectableField { name: name.into(), path: path.into(), otherwise }
     }
 
-    /// The same, by which watchers are found.
+    /// Indexes watchers by the field.
     pub const fn indexed(mut self) -> Self {
         self.indexed = true;
         self
     }
 }
 
-/// What a subresource is of its object.
+/// Declaration of a subresource.
 #[derive(Clone, Copy)]
 pub enum Subresource {
-    /// The object, of which `status` and metadata are written, by the kind's rules for its status.
+    /// Writes `status` and some metadata of the object, by the kind's rules for status.
     Status,
-    /// The object, of which some fields are written, by rules of their own.
+    /// Writes some fields of the object, by rules of its own.
     Fields {
-        /// In which `*` is every item of a list.
+        /// Paths of the fields; `*` is every item of a list.
         paths: &'static [&'static [&'static str]],
-        /// Whether labels, annotations and the like are written, too.
+        /// True if labels, annotations and other metadata are written too.
         metadata: bool,
-        /// Those for updates: `validate_update` and the like.
+        /// Rules for updates: `validate_update` and the like.
         rules: Rules,
     },
-    /// How many there are of it ([`REPLICAS`], [`STATUS_REPLICAS`]); which are counted, [`SELECTOR`] says
-    /// in one of two forms.
+    /// Scale of the object: [`REPLICAS`], [`STATUS_REPLICAS`], and [`SELECTOR`] in one of two forms.
     Scale(fn(Vec<String>) -> Selector),
-    /// Something that is asked for by a POST (the reference's `NamedCreater`).
+    /// Created by POST below an object (upstream: NamedCreater).
     NamedCreater,
-    /// A way to somewhere else (the reference's `Connecter`), or what is read there: which, [`Connecters`] says.
+    /// Connection or read elsewhere (upstream: Connecter), declared by [`Connecters`].
     ///
     /// [`Connecters`]: crate::connect::Connecters
     Connecter,
 }
 
-/// Where a kind with a scale says how many it wants.
+/// Path of the desired replicas in kinds with a scale.
 pub const REPLICAS: [&str; 2] = ["spec", "replicas"];
-/// Where it says how many there are.
+/// Path of the actual replicas in kinds with a scale.
 pub const STATUS_REPLICAS: [&str; 2] = ["status", "replicas"];
-/// Where it says which are counted.
+/// Path of the selector in kinds with a scale.
 pub const SELECTOR: [&str; 2] = ["spec", "selector"];

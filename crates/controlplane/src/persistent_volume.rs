@@ -1,4 +1,4 @@
-//! Volumes that outlive pods.
+//! Kind PersistentVolume: strategy and validation.
 
 use kevel_api::name;
 use kevel_api::time::Time;
@@ -35,7 +35,7 @@ pub static KIND: Kind = Kind {
 
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// What the client should know about a volume: what of it is gone or going.
+/// Warnings about deprecated annotations and fields.
 fn warnings(volume: &Value) -> Vec<String> {
     const ANNOTATIONS: [(&str, &str); 2] = [
         (
@@ -79,7 +79,7 @@ fn warnings(volume: &Value) -> Vec<String> {
     out.into_said()
 }
 
-/// The types of volumes, what the reference calls a second one, and what it calls the first.
+/// A volume source: field, name in the error about a second source, name in paths otherwise, and check.
 type Source = (&'static str, &'static str, &'static str, fn(Field));
 
 const SOURCES: &[Source] = &[
@@ -142,7 +142,7 @@ fn prepare_for_create(volume: &mut Value, capabilities: &Capabilities) {
     volume.insert("status", Map::from_iter(status).into());
 }
 
-/// When a phase began is written down.
+/// Sets `lastPhaseTransitionTime` when the phase changes.
 fn prepare_for_status_update(volume: &mut Value, old: &Value, capabilities: &Capabilities) {
     let since = "lastPhaseTransitionTime";
     let (phase, before) = (["status", "phase"], old.at(&["status", since]).cloned());
@@ -166,7 +166,7 @@ fn check(volume: Field, any_values: bool) {
     spec(volume.at("spec"), metadata.at("name").str(), VolumeContext::Standalone, any_values);
 }
 
-/// Options in an annotation are for types of volumes that were there before the field.
+/// Checks the mount-options annotation, which only some volume sources support.
 fn mount_options(volume: Field) {
     const WITH_OPTIONS: [&str; 13] = [
         "gcePersistentDisk",
@@ -190,11 +190,11 @@ fn mount_options(volume: Field) {
     }
 }
 
-/// Where the spec of a volume stands.
+/// Context of a PersistentVolumeSpec.
 #[derive(Clone, Copy, PartialEq)]
 pub enum VolumeContext {
     Standalone,
-    /// In a VolumeAttachment.
+    /// Inline in a VolumeAttachment.
     Inline,
 }
 
@@ -265,7 +265,7 @@ pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool)
     }
 }
 
-/// `path.Clean` makes it the root.
+/// True if Go's `path.Clean` makes the path the root.
 fn is_root(path: &str) -> bool {
     let mut depth = 0_i32;
     for part in path.split('/') {
@@ -381,7 +381,7 @@ fn csi(source: Field) {
 fn validate_update(volume: Field, old: Field) {
     let (spec, was) = (volume.at("spec"), old.at("spec"));
     let odd = was.down(REQUIRED_TERMS).items().any(|term| term.has_odd_values());
-    // The reference checks everything twice, and says so in the causes.
+    // The reference checks everything twice, and repeats the causes.
     check(volume, odd);
     mount_options(volume);
     volume.metadata_again();
@@ -401,7 +401,7 @@ fn validate_update(volume: Field, old: Field) {
     }
 }
 
-/// Where a volume is does not change; a CSI volume may be given the secret that enlarges it.
+/// Checks that the source does not change; a CSI volume may be given `controllerExpandSecretRef`.
 fn immutable_source(spec: Field, old: Field) {
     const SECRET: &str = "controllerExpandSecretRef";
     let mut rest = spec.get().cloned().unwrap_or(Value::Null);
@@ -418,7 +418,7 @@ fn immutable_source(spec: Field, old: Field) {
     }
 }
 
-/// Labels that were renamed may be replaced by what they are called now.
+/// Deprecated labels in node affinity, which may be replaced by their successors.
 const RENAMED: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -430,7 +430,7 @@ const RENAMED: &[(&str, &str)] = &[
 fn same_affinity(spec: Field, old: Field) -> bool {
     let same_expression = |new: Field, old: Field| {
         let (key, was) = (new.at("key").str(), old.at("key").str());
-        // As in the reference, a label that was not renamed may lose its name.
+        // As in the reference, a label without a successor may be replaced by the empty key.
         let renamed = RENAMED.iter().find(|(old, _)| *old == was).map_or("", |(_, new)| *new);
         (key == was || key == renamed)
             && new.at("operator").same(&old.at("operator"))

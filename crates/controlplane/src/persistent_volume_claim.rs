@@ -1,4 +1,4 @@
-//! Claims on volumes.
+//! Kind PersistentVolumeClaim: strategy and validation.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
@@ -29,7 +29,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "persistentvolumeclaims")
 };
 
-/// How far a volume has got that is being enlarged.
+/// Values of `allocatedResourceStatuses`.
 const RESIZE_STATES: &[&str] = &[
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -54,7 +54,7 @@ fn warnings(claim: &Value) -> Vec<String> {
     out.into_said()
 }
 
-/// A claim waits for its volume; where its content comes from is said in two places alike.
+/// Prepares a claim for storage: a new one is Pending, and `dataSource` and `dataSourceRef` are made to agree.
 fn prepare(claim: &mut Value, old: Option<&Value>) {
     if old.is_none()
         && let Some(claim) = claim.as_map_mut()
@@ -93,7 +93,7 @@ fn prepare(claim: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What was let in before there was a rule, and may therefore stay.
+/// Invalid values that the stored claim has already, and that therefore may stay.
 #[derive(Default)]
 struct Tolerates {
     selector_values: bool,
@@ -110,15 +110,15 @@ impl Tolerates {
     }
 }
 
-/// A claim that is made with something else: a pod or a stateful set.
+/// Checks a claim template of a pod or StatefulSet.
 pub fn template(template: Field) {
     template_metadata(template.at("metadata"));
     spec(template.at("spec"), &Tolerates::default());
 }
 
-/// The metadata of what objects are made of: labels and annotations, and nothing else.
+/// Checks the metadata of a template: only labels and annotations may be set.
 pub fn template_metadata(metadata: Field) {
-    // In the order of the reference's fields, which makes the first letter of `UID` small.
+    // In the order of the reference's fields; it lowercases only the first letter of `UID`.
     const OTHERS: [(&str, &str); 13] = [
         ("name", "name"),
         ("generateName", "generateName"),
@@ -143,7 +143,7 @@ pub fn template_metadata(metadata: Field) {
     }
 }
 
-/// The spec of a claim that nothing is known about yet.
+/// Checks the spec of a claim without a stored predecessor.
 pub fn check_spec(field: Field) {
     spec(field, &Tolerates::default());
 }
@@ -196,7 +196,7 @@ fn data_sources(spec: Field, tolerates: &Tolerates) {
     if source.is_absent() || reference.is_absent() {
         return;
     }
-    // The reference shows a path here, which prints as nothing.
+    // The reference shows a path as the bad value, which prints as an empty struct.
     let shown = || BadValue::Text("{}".to_owned());
     if !reference.at("namespace").is_empty() {
         let why = "may not be specified when dataSourceRef.namespace is specified";
@@ -246,12 +246,12 @@ fn validate_update(claim: Field, old: Field) {
     attributes_class(new.at("volumeAttributesClassName"), was, old.at("status"));
 }
 
-/// How the storage class of a claim changes.
+/// Change of a claim's StorageClass.
 #[derive(Clone, Copy)]
 enum StorageClass {
-    /// It was an annotation and is a field now.
+    /// From the deprecated annotation to the field.
     FromAnnotation,
-    /// There was none.
+    /// From none to one.
     FromNothing,
     Other,
 }
@@ -286,7 +286,7 @@ impl StorageClass {
     }
 }
 
-/// The new spec and the old one, with all that may change the same in both.
+/// The new spec and the old one, with all mutable fields made equal.
 fn without_changeable(new: Field, old: Field, bound: bool, class: StorageClass) -> (Value, Value) {
     let clone = |spec: Field| spec.get().cloned().unwrap_or_else(|| Map::new().into());
     let (mut spec, mut before) = (clone(new), clone(old));
@@ -362,7 +362,7 @@ fn validate_status_update(claim: Field, _old: Field) {
     }
 }
 
-/// A size is not below zero.
+/// Checks that a size is not negative.
 pub fn valid_size(size: Field) {
     if let Some(amount) = size.quantity().filter(|amount| amount.value_bits() < 0) {
         size.invalid_as(amount.value_bits(), "must be a valid resource quantity");

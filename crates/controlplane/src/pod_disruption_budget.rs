@@ -1,11 +1,11 @@
-//! How many pods may be missing at a time.
+//! Kind PodDisruptionBudget: validation.
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Pod disruption budgets.
+/// `poddisruptionbudgets`
 pub static KIND: Kind = Kind {
     counts_generation: true,
     allow_unconditional_update: false,
@@ -26,7 +26,7 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
-    // Any name that can stand in a path will do.
+    // Any path segment is a valid name.
     validate_name: kevel_api::name::is_path_segment_name,
     metadata_checks: MetadataChecks::None,
     ..Kind::new("policy", "poddisruptionbudgets")

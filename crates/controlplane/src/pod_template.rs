@@ -1,4 +1,4 @@
-//! Templates of pods that stand by themselves.
+//! Kind PodTemplate: strategy and validation.
 
 use crate::columns;
 use crate::kind::Kind;
@@ -7,7 +7,7 @@ use crate::rules::Rules;
 
 const TEMPLATE: &[&str] = &["template"];
 
-/// Pod templates.
+/// `podtemplates`
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     counts_generation: true,

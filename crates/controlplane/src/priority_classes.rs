@@ -1,4 +1,4 @@
-//! The priority classes that every cluster has: for what must run if anything does.
+//! Bootstrap of the system priority classes.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use tokio::time::sleep;
 pub const HOOK: &str = "scheduling/bootstrap-system-priority-classes";
 
 const PATH: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
-/// How long the classes may take to be there, and how long a failed attempt is waited after.
+/// Timeout for the creation, and delay between attempts.
 const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Name, value and what it is for.
+/// System priority classes: name, value and description.
 pub const CLASSES: [(&str, i64, &str); 2] = [
     (
         "system-node-critical",
@@ -33,7 +33,7 @@ pub const CLASSES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// The post-start hook.
+/// Post-start hook that creates the classes.
 pub fn hook(
     client: Client,
 ) -> impl FnOnce(HookContext) -> Pending<'static, HookResult> + Send + 'static {
@@ -47,7 +47,7 @@ pub fn hook(
     }
 }
 
-/// Makes the classes; a server that is not ready is tried again for a while.
+/// Creates the classes; retries for a while, because the server may not be ready.
 async fn ensure(client: &Client) -> HookResult {
     let deadline = timer_now() + PATIENCE;
     for class in CLASSES {
@@ -67,7 +67,7 @@ async fn ensure(client: &Client) -> HookResult {
     Ok(())
 }
 
-/// Whether a class is there now.
+/// Creates a class if it does not exist; true if it exists now.
 async fn ensure_class(
     client: &Client,
     (name, value, description): (&str, i64, &str),

@@ -1,4 +1,4 @@
-//! Roles and bindings.
+//! rbac.authorization.k8s.io: Role, ClusterRole, RoleBinding and ClusterRoleBinding.
 
 use kevel_api::name;
 
@@ -9,7 +9,7 @@ use crate::validation::{Field, null};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Roles.
+/// `roles`
 pub static ROLE: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,
@@ -22,7 +22,7 @@ pub static ROLE: Kind = Kind {
     ..Kind::new("rbac.authorization.k8s.io", "roles")
 };
 
-/// Cluster roles.
+/// `clusterroles`
 pub static CLUSTER_ROLE: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,
@@ -40,7 +40,7 @@ pub static CLUSTER_ROLE: Kind = Kind {
     ..Kind::new("rbac.authorization.k8s.io", "clusterroles")
 };
 
-/// Role bindings.
+/// `rolebindings`
 pub static ROLE_BINDING: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,
@@ -58,7 +58,7 @@ pub static ROLE_BINDING: Kind = Kind {
     ..Kind::new("rbac.authorization.k8s.io", "rolebindings")
 };
 
-/// Cluster role bindings.
+/// `clusterrolebindings`
 pub static CLUSTER_ROLE_BINDING: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,

@@ -1,4 +1,5 @@
-//! The rules of kinds: what is special about how their objects are written, as functions in a table.
+//! Rules of kinds: preparation, validation and warnings, as functions in a table (upstream: RESTCreateStrategy,
+//! RESTUpdateStrategy).
 
 #[cfg(test)]
 pub mod cases;
@@ -9,41 +10,40 @@ use kevel_server::user::User;
 use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
-/// What a kind asks of its objects, beyond their schema and metadata.
+/// Rules of a kind beyond its schema and metadata.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// Writes down who makes an object.
+    /// Records the user that creates an object.
     pub sign: fn(&mut Value, &User),
-    /// Makes a new object ready (`PrepareForCreate`).
+    /// Prepares a new object for storage (upstream: PrepareForCreate).
     pub prepare_for_create: fn(&mut Value, &Capabilities),
-    /// What is wrong with a new object (`Validate`).
+    /// Validates a new object (upstream: Validate).
     pub validate_create: fn(Field),
-    /// Makes ready what replaces the second one (`PrepareForUpdate`).
+    /// Prepares an object that replaces the second one (upstream: PrepareForUpdate).
     pub prepare_for_update: fn(&mut Value, &Value, &Capabilities),
-    /// What is wrong with a change (`ValidateUpdate`).
+    /// Validates an update (upstream: ValidateUpdate).
     pub validate_update: fn(Field, Field),
     /// As `prepare_for_update`, for a write to `status`.
     pub prepare_for_status_update: fn(&mut Value, &Value, &Capabilities),
     /// As `validate_update`, for a write to `status`.
     pub validate_status_update: fn(Field, Field),
-    /// What the client should know about a new object as it was sent, before it is made ready.
+    /// Warnings about a new object as it was sent, before preparation.
     pub warnings_as_sent: fn(&Value) -> Vec<String>,
-    /// What the client should know about an object, which may replace another
-    /// (`WarningsOnCreate`, `WarningsOnUpdate`).
+    /// Warnings about an object, which may replace another (upstream: WarningsOnCreate, WarningsOnUpdate).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// Warnings about an object whose status is written (`WarningsOnUpdate` of the status).
+    /// Warnings about a write of the status (upstream: WarningsOnUpdate of the status strategy).
     pub status_warnings: fn(&Value) -> Vec<String>,
-    /// Changes an object whose deletion begins; whether it stays until it is let go.
+    /// Changes an object at the start of its deletion; true if the object stays until its finalizers are removed.
     pub begin_delete: fn(&mut Value) -> bool,
-    /// What keeps an object that is being deleted, beyond its finalizers.
+    /// True if a deleted object must stay for another reason than its finalizers.
     pub held: fn(&Value) -> bool,
-    /// How long an object has to end by itself, of what was asked (`CheckGracefulDelete`), where it may
-    /// take its time.
+    /// Grace period of a deletion, given the requested one (upstream: CheckGracefulDelete); `None` for immediate
+    /// deletion.
     pub grace_period: Option<fn(&Value, Option<i64>) -> i64>,
 }
 
 impl Rules {
-    /// A kind without rules.
+    /// Rules that do nothing.
     pub const NONE: Rules = Rules {
         sign: |_, _| {},
         prepare_for_create: |_, _| {},

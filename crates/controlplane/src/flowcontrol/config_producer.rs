@@ -84,7 +84,7 @@ async fn ensure_all(client: &Client) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// Sort key of an action: its kind and resource.
+/// Stage of an action: actions of the same kind on the same resource run together.
 fn stage(action: &Action) -> (u8, Resource) {
     match action {
         Action::Create(resource, _) => (0, *resource),

@@ -11,7 +11,7 @@ pub(super) fn flow_schema(spec: Field, name: &str) {
     fixed(spec, name, mandatory_flow_schemas());
 }
 
-/// Checks that a mandatory priority level has its fixed spec. The level `exempt` may change its shares.
+/// Checks that a mandatory priority level has its fixed spec. The level `exempt` may change its `spec.exempt`.
 pub(super) fn priority_level(spec: Field, name: &str) {
     if name != EXEMPT {
         return fixed(spec, name, mandatory_priority_levels());

@@ -1,4 +1,4 @@
-//! How important pods are.
+//! Kind PriorityClass: validation.
 
 use kevel_api::value::Value;
 
@@ -8,11 +8,11 @@ use crate::priority_classes::CLASSES;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Priority classes.
+/// `priorityclasses`
 pub static KIND: Kind = Kind {
     columns: columns::scheduling::PRIORITY_CLASS,
     rules: Rules {
-        // The making is counted, but no change.
+        // The generation is 1 from creation and never raised.
         prepare_for_create: |class, _| {
             class.make_map(&["metadata"]).insert("generation", Value::Int(1));
         },
@@ -23,7 +23,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("scheduling.k8s.io", "priorityclasses")
 };
 
-/// The most that is not the system's.
+/// Maximum value of a class that is not a system class.
 const HIGHEST: i64 = 1_000_000_000;
 
 fn validate_create(class: Field) {

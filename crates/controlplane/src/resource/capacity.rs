@@ -1,4 +1,4 @@
-//! How much of a device there is, and how much of it may be asked for at once.
+//! Validation of device capacities and their request policies.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use kevel_api::quantity::Quantity;
 
 use crate::validation::Field;
 
-/// The most amounts that a policy allows by name.
+/// Maximum number of `validValues`.
 const MAX_OPTIONS: usize = 10;
-/// Why something is not there that others need.
+/// Messages about fields that another field requires.
 const NEEDED_BY_VALUES: &str = "required when validValues is defined";
 const NEEDED_BY_RANGE: &str = "required when validRange is defined";
 
-/// Checks a capacity of a device, which is shared or not.
+/// Checks a capacity; `shared` is true if the device allows multiple allocations.
 pub(super) fn check(capacity: Field, shared: bool) {
     let policy = capacity.at("requestPolicy");
     if policy.is_absent() {
@@ -38,12 +38,12 @@ pub(super) fn check(capacity: Field, shared: bool) {
     }
 }
 
-/// Amounts that stand for nothing are none.
+/// Amount of a field; zero if it is absent.
 fn amount(field: Field) -> Quantity {
     field.quantity().unwrap_or_default()
 }
 
-/// The amounts that may be asked for, in order and each once; `default` is one of them.
+/// Checks `validValues`: sorted, without duplicates, and with `default` among them.
 fn one_of(values: Field, default: Quantity, all: Quantity) {
     let amounts: Vec<Quantity> = values.items().map(amount).collect();
     for (index, pair) in amounts.windows(2).enumerate() {
@@ -74,7 +74,7 @@ fn one_of(values: Field, default: Quantity, all: Quantity) {
     }
 }
 
-/// A range of amounts, in which `default` lies.
+/// Checks `validRange`, which must contain `default`.
 fn between(range: Field, default: Quantity, all: Quantity) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     let Some(least) = min.quantity() else { return min.required(NEEDED_BY_RANGE) };
@@ -108,11 +108,11 @@ fn between(range: Field, default: Quantity, all: Quantity) {
     }
 }
 
-/// An amount that is a number of steps from the least one.
+/// Checks that an amount is a multiple of the step from the minimum.
 fn whole_steps(step: Field, amount: Quantity, least: Quantity, size: Quantity) {
     let from_least = amount.value().wrapping_sub(least.value());
     match size.value() {
-        // What panics in the reference is an error of its own here.
+        // The reference panics here; an internal error instead.
         0 => step.push(FieldError::internal(&step.path(), "integer divide by zero")),
         step_size if from_least.wrapping_rem(step_size) == 0 => {}
         _ => {

@@ -1,4 +1,4 @@
-//! A device: its attributes and capacities, what it takes and where it is.
+//! Validation of a device in a ResourceSlice.
 
 use super::claim_status::binding_conditions;
 use super::names::{MAX_QUALIFIED, label, node, qualified, shortened};
@@ -9,20 +9,20 @@ use crate::pod::resources::is_native;
 use crate::validation::{Field, null};
 use kevel_api::field_error::BadValue;
 
-/// The most attributes and capacities of a device, taken together.
+/// Maximum number of attributes and capacities of a device, taken together.
 pub(super) const MAX_ATTRIBUTES: usize = 32;
-/// The most values of attributes, of which some are lists.
+/// Maximum number of attribute values, counting the items of lists.
 pub(super) const MAX_VALUES: usize = 48;
-/// The longest text of an attribute.
+/// Maximum length of an attribute's text.
 pub(super) const MAX_ATTRIBUTE_VALUE: usize = 64;
 const MAX_TAINTS: usize = 16;
-/// The most sets of counters that a device takes something of.
+/// Maximum number of counter sets that a device consumes from.
 const MAX_CONSUMED: usize = 2;
 
-/// The fields of an attribute that are lists.
+/// Fields of an attribute that are lists.
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
-/// Whether a device has something that makes it larger than most.
+/// True if a device has taints, consumed counters or list attributes, for which the limit of devices is lower.
 pub(super) fn is_large(device: Field) -> bool {
     let lists = |attribute: Field| LISTS.iter().any(|list| attribute.at(list).is_set());
     !device.at("taints").is_empty()
@@ -30,7 +30,7 @@ pub(super) fn is_large(device: Field) -> bool {
         || device.at("attributes").entries().any(|(_, attribute)| lists(attribute))
 }
 
-/// Checks a device; `old` is the one that it replaces, `elsewhere` whether each says where it is.
+/// Checks a device; `old` is the one that it replaces, `elsewhere` is `perDeviceNodeSelection`.
 pub(super) fn check(device: Field, old: Option<Field>, elsewhere: bool) {
     label(device.at("name"));
     let (attributes, capacities) = (device.at("attributes"), device.at("capacity"));
@@ -76,7 +76,7 @@ fn count(device: Field, attributes: Field, capacities: Field) {
     }
 }
 
-/// One value, or one list of values.
+/// Checks an attribute: exactly one value or one list of values.
 fn attribute(attribute: Field) {
     let mut set = usize::from(attribute.at("bool").is_set());
     set += usize::from(attribute.at("int").is_set());
@@ -122,7 +122,7 @@ fn version(version: Field) {
     text(version);
 }
 
-/// Whether a text is a version as semver.org has it: `1.2.3-alpha.1+build.5`.
+/// True for a semantic version as of semver.org: `1.2.3-alpha.1+build.5`.
 fn is_semver(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let number = |part: &str| digits(part) && (part == "0" || !part.starts_with('0'));
@@ -140,7 +140,7 @@ fn is_semver(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(word))
 }
 
-/// Where a device is, if devices say that themselves.
+/// Checks the node selection of a device, which needs `perDeviceNodeSelection`.
 fn place(device: Field, elsewhere: bool) {
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
          `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
@@ -169,7 +169,7 @@ fn place(device: Field, elsewhere: bool) {
     one_of(device, &set, ONE, ONE);
 }
 
-/// Resources of a node that a device counts against.
+/// Checks the mappings to a node's allocatable resources.
 fn resource_mappings(mappings: Field, capacities: Field) {
     for (resource, mapping) in mappings.entries() {
         if !is_native(resource) {

@@ -1,4 +1,4 @@
-//! Rules that taint devices which they select.
+//! Kind DeviceTaintRule: strategy and validation.
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -36,8 +36,7 @@ pub static DEVICE_TAINT_RULE: Kind = Kind {
 
 const MAX_CONDITIONS: usize = 8;
 
-/// The time of a taint is that of its effect: it is another where the effect changes and the client does
-/// not say when.
+/// Updates `timeAdded` of the taint if the effect changes and the client leaves the time unchanged.
 fn prepare_for_update(rule: &mut Value, old: &Value, capabilities: &Capabilities) {
     const TAINT: &[&str] = &["spec", "taint"];
     let same = |field: &str| {

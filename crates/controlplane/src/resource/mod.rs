@@ -1,7 +1,7 @@
-//! Devices, and claims to them (`resource.k8s.io`).
+//! `resource.k8s.io`: devices and claims to them.
 //!
-//! Rules are about the form of v1, whichever version is written: places in errors are those of v1, too,
-//! as the reference's are those of its internal form.
+//! The rules apply to the v1 form, whichever version is written; so do the paths in errors, as the reference's are
+//! those of its internal form.
 
 mod capacity;
 mod claim;
@@ -32,7 +32,7 @@ use crate::validation::Field;
 
 const GROUP: &str = "resource.k8s.io";
 
-/// Checks the items of a list, unless there are too many.
+/// Checks the items of a list; false if there are too many.
 fn each(list: Field, max: usize, check: impl FnMut(Field)) -> bool {
     let few = list.at_most(max);
     if few {
@@ -41,21 +41,21 @@ fn each(list: Field, max: usize, check: impl FnMut(Field)) -> bool {
     few
 }
 
-/// The same of a list of which each item is known by its text.
+/// Checks a list of unique texts.
 fn each_once(list: Field, max: usize, check: impl FnMut(Field)) {
     if each(list, max, check) {
         unique(list, |item| item.str(), |text| BadValue::from(*text));
     }
 }
 
-/// The same of a list of which each item has a name.
+/// Checks a list of items with unique names.
 fn each_named(list: Field, max: usize, name: &str, check: impl FnMut(Field)) {
     if each(list, max, check) {
         unique(list, |item| item.at(name).str(), |text| BadValue::from(*text));
     }
 }
 
-/// Of each key one item.
+/// Checks that no key occurs twice.
 fn unique<'v, K: Eq + Hash>(
     list: Field<'v, '_>,
     key: impl for<'f> Fn(Field<'v, 'f>) -> K,
@@ -72,7 +72,7 @@ fn unique<'v, K: Eq + Hash>(
     }
 }
 
-/// One of some fields; `set` are those that are there, in backquotes.
+/// Checks that one of some fields is set; `set` are those that are, in backquotes.
 fn one_of(place: Field, set: &[&str], none: &'static str, several: &'static str) {
     match set {
         [] => place.required(none),

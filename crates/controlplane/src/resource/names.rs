@@ -1,25 +1,25 @@
-//! What drivers, pools, devices and their attributes are called.
+//! Validation of names of drivers, pools, devices and attributes.
 
 use kevel_api::name;
 
 use crate::pod::volume_source;
 use crate::validation::Field;
 
-/// The longest name of a pool, as long as that of a node.
+/// Maximum length of a pool name, the same as of a node name.
 const MAX_POOL: usize = 253;
-/// The longest domain of an attribute or a capacity.
+/// Maximum length of the domain of an attribute or a capacity.
 pub(super) const MAX_DOMAIN: usize = 63;
-/// The longest name of an attribute or a capacity in its domain.
+/// Maximum length of the name of an attribute or a capacity in its domain.
 pub(super) const MAX_ID: usize = 32;
-/// So much of a key stands in a path, if there is less the rest is left out in the middle.
+/// Maximum length of a key in an error path; of a longer one the middle is left out.
 pub(super) const MAX_QUALIFIED: usize = MAX_DOMAIN + 1 + MAX_ID;
 
-/// The name of a driver.
+/// Checks the name of a driver.
 pub(super) fn driver(driver: Field) {
     volume_source::csi_driver_name(driver);
 }
 
-/// The name of a pool: names of subdomains with slashes between them.
+/// Checks the name of a pool: DNS subdomains separated by slashes.
 pub(super) fn pool(pool: Field) {
     if !pool.must("") {
         return;
@@ -34,12 +34,12 @@ pub(super) fn pool(pool: Field) {
     }
 }
 
-/// The name of a device, a request or a counter.
+/// Checks the name of a device, a request or a counter.
 pub(super) fn label(label: Field) {
     label.form(name::is_dns1123_label);
 }
 
-/// The name of a node, where there is one; whether there is.
+/// Checks an optional node name; true if there is one.
 pub(super) fn node(node: Field, empty: &'static str) -> bool {
     match node.get() {
         None => false,
@@ -54,8 +54,8 @@ pub(super) fn node(node: Field, empty: &'static str) -> bool {
     }
 }
 
-/// The name of an attribute or a capacity, which may leave out its domain. Of a key of a map, what is
-/// wrong is said about the map.
+/// Checks the name of an attribute or a capacity, with or without a domain. Errors of a map's key are reported at the
+/// map.
 pub(super) fn qualified(place: Field, name: &str) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -72,12 +72,12 @@ pub(super) fn qualified(place: Field, name: &str) {
                 identifier(place, id);
             }
         }
-        // The reference takes anything with more slashes.
+        // The reference accepts anything with more slashes.
         _ => {}
     }
 }
 
-/// The same with a domain.
+/// Checks the name of an attribute or a capacity with a domain.
 pub(super) fn fully_qualified(name: Field) {
     qualified(name, name.str());
     if !name.str().contains('/') {
@@ -97,7 +97,7 @@ fn identifier(place: Field, id: &str) {
     }
 }
 
-/// The ID of a share, where there is one.
+/// Checks an optional share ID.
 pub(super) fn share_id(id: Field) {
     if id.is_absent() {
         return;
@@ -112,11 +112,11 @@ pub(super) fn share_id(id: Field) {
     }
 }
 
-/// The length of a UUID with its hyphens.
+/// Length of a UUID with its hyphens.
 const UUID: usize = 36;
 const URN: &str = "urn:uuid:";
 
-/// Whether a text is a UUID in one of the forms that Go's usual library reads, and why not.
+/// Checks that a text is a UUID in one of the forms that Go's uuid package parses.
 fn uuid_form(text: &str) -> Result<(), String> {
     const INVALID: &str = "invalid UUID format";
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
@@ -148,7 +148,7 @@ fn uuid_form(text: &str) -> Result<(), String> {
     if plain.iter().enumerate().all(fits) { Ok(()) } else { Err(INVALID.to_owned()) }
 }
 
-/// A key as it stands in a path: of one that is too long, the middle is left out.
+/// Key as error paths show it: of one that is too long, the middle is left out.
 pub(super) fn shortened(key: &str, max: usize) -> String {
     const ELLIPSIS: &str = "...";
     if key.len() <= max {

@@ -1,7 +1,6 @@
-//! Requests to tell what is in a pool.
+//! Kind ResourcePoolStatusRequest: strategy and validation.
 //!
-//! The reference declares most of what holds for them beside their fields: what does not change is not
-//! checked again.
+//! Most rules are declarative in the reference: unchanged values are not checked again.
 
 use std::collections::HashSet;
 
@@ -36,7 +35,7 @@ pub static RESOURCE_POOL_STATUS_REQUEST: Kind = Kind {
     ..Kind::new(GROUP, "resourcepoolstatusrequests")
 };
 
-/// The most pools that may be asked for, and told of.
+/// Maximum number of pools in a request and its answer.
 const MAX_POOLS: usize = 1000;
 const MAX_CONDITIONS: usize = 10;
 const MAX_POOL_NAME: usize = 253;
@@ -57,7 +56,7 @@ fn spec(spec: Field) {
     }
 }
 
-/// Names of subdomains with slashes between them.
+/// Checks a pool name: DNS subdomains separated by slashes.
 fn pool_name(pool: Field) {
     if pool.len() > MAX_POOL_NAME {
         pool.too_long(MAX_POOL_NAME);
@@ -73,7 +72,7 @@ fn pool_name(pool: Field) {
     }
 }
 
-/// A number that is not below another, where there is one.
+/// Checks the minimum of an optional number.
 fn at_least(number: Field, min: i64) {
     if number.is_set() && number.int() < min {
         number.invalid(format!("must be greater than or equal to {min}"));

@@ -1,4 +1,4 @@
-//! Taints of devices, and what tolerates them.
+//! Validation of device taints and tolerations.
 
 use kevel_api::name;
 
@@ -6,7 +6,7 @@ use crate::validation::Field;
 
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
-/// Checks a taint; `old` is the one that it replaces, whose effect may be any.
+/// Checks a taint; `old` is the one that it replaces: an unchanged effect is not checked.
 pub(super) fn check(taint: Field, old: Option<Field>) {
     taint.at("key").label_name();
     let (value, effect) = (taint.at("value"), taint.at("effect"));

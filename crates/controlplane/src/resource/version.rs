@@ -1,4 +1,4 @@
-//! The form of v1, which all rules are about.
+//! Conversion to the v1 form, to which all rules apply.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use kevel_api::value::Value;
 use super::GROUP;
 use crate::validation::Field;
 
-/// The version that has another form than the ones after it.
+/// Version whose form differs from the later ones.
 const FLAT: &str = "v1beta1";
 const MAIN: &str = "v1";
 
-/// Checks an object in the form of v1.
+/// Checks an object in the v1 form.
 pub(super) fn check(object: Field, check: impl FnOnce(Field)) {
     if let Some(value) = object.get() {
         object.converted(&as_v1(value), check);
     }
 }
 
-/// Checks a change in the form of v1.
+/// Checks an update in the v1 form.
 pub(super) fn check_update(object: Field, old: Field, check: impl FnOnce(Field, Field)) {
     if let (Some(new), Some(was)) = (object.get(), old.get()) {
         object.converted(&as_v1(new), |object| check(object, object.with(Some(&as_v1(was)))));
     }
 }
 
-/// Changes an object in the form of v1.
+/// Changes an object in the v1 form.
 pub(super) fn change(object: &mut Value, change: impl FnOnce(&mut Value)) {
     if !is_flat(object) {
         return change(object);
@@ -37,7 +37,7 @@ pub(super) fn change(object: &mut Value, change: impl FnOnce(&mut Value)) {
     *object = converted(main, MAIN, FLAT);
 }
 
-/// An object in the form of v1.
+/// An object in the v1 form.
 pub(super) fn as_v1(object: &Value) -> Cow<'_, Value> {
     match is_flat(object) {
         true => Cow::Owned(converted(object.clone(), FLAT, MAIN)),
@@ -50,7 +50,7 @@ fn is_flat(object: &Value) -> bool {
     version.is_some_and(|(_, version)| version == FLAT)
 }
 
-/// The same object in another version. One that cannot be converted stays what it is.
+/// Object in another version; unchanged if it cannot be converted.
 fn converted(object: Value, from: &str, to: &str) -> Value {
     let kind = GroupVersionKind::new(GROUP, from, object.str_at(&["kind"]));
     let unchanged = object.clone();
