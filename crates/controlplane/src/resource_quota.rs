@@ -1,4 +1,4 @@
-//! What a namespace may use altogether.
+//! Kind ResourceQuota: validation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// Resource quotas.
+/// `resourcequotas`
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::core::RESOURCE_QUOTA,
@@ -26,7 +26,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "resourcequotas")
 };
 
-/// Resources that quotas know by a name without a domain.
+/// Standard resource names of quotas, which have no domain.
 const STANDARD: &[&str] = &[
     "cpu",
     "memory",
@@ -85,7 +85,7 @@ fn amounts(list: Field) {
     }
 }
 
-/// Whether a scope says something about a resource.
+/// True if a scope applies to a resource.
 fn concerns(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
@@ -97,7 +97,7 @@ fn concerns(scope: &str, resource: &str) -> bool {
     }
 }
 
-/// How many of the resources that are limited each scope says nothing about.
+/// Number of limited resources that each scope does not apply to.
 #[derive(Default)]
 struct Unconcerned<'v>(HashMap<&'v str, usize>);
 
@@ -192,7 +192,7 @@ fn validate_status_update(quota: Field, _old: Field) {
     amounts(status.at("used"));
 }
 
-/// What is asked for should not be more than what it is limited to.
+/// Warnings about requests that exceed the limits of the same resource.
 fn warnings(quota: &Value, old: Option<&Value>) -> Vec<String> {
     let hard = |name: &str| {
         let text = quota.at(&["spec", "hard", name]).and_then(Value::as_str)?;

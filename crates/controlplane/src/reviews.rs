@@ -1,4 +1,4 @@
-//! What is asked by a creation and not stored: reviews, bindings.
+//! Kinds that are created and not stored: reviews and bindings.
 
 use crate::kind::Kind;
 

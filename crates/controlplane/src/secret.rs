@@ -1,4 +1,4 @@
-//! Secrets.
+//! Kind Secret: validation.
 
 use kevel_api::value::Value;
 use kevel_codec::{base64, json};
@@ -10,7 +10,7 @@ use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Secrets.
+/// `secrets`
 pub static KIND: Kind = Kind {
     selectable_fields: &[Selectable::field("type")],
     columns: columns::core::SECRET,
@@ -25,12 +25,12 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "secrets")
 };
 
-/// The most that the values of a secret or a config map may have together.
+/// Maximum total size of the values in a Secret or ConfigMap.
 pub const MAX_SIZE: usize = 1 << 20;
 
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
-/// A type that is not said is the one that there was.
+/// Keeps the stored type if the update omits it.
 fn prepare_for_update(secret: &mut Value, old: &Value, _: &Capabilities) {
     let unsaid = secret.str_at(&["type"]).is_empty();
     if let (Some(map), Some(ty)) = (secret.as_map_mut().filter(|_| unsaid), old.at(&["type"])) {
@@ -74,7 +74,7 @@ fn check(secret: Field) {
     }
 }
 
-/// How many bytes an entry has, which stands there in base64.
+/// Number of bytes of a base64 entry.
 pub fn bytes(value: Field) -> usize {
     let text = value.str().trim_end_matches('=');
     text.len() * 3 / 4
@@ -115,7 +115,7 @@ fn validate_update(secret: Field, old: Field) {
     check(secret);
 }
 
-/// What cannot change any more once an object says that it is `immutable`.
+/// Checks that an `immutable` Secret or ConfigMap does not change.
 pub fn sealed(object: Field, old: Field, fields: &[&str]) {
     if !old.at("immutable").bool() {
         return;
@@ -129,7 +129,7 @@ pub fn sealed(object: Field, old: Field, fields: &[&str]) {
     }
 }
 
-/// A pair of certificate and key without one of them serves nobody.
+/// Warns of a TLS secret without a certificate or key.
 fn warnings(secret: &Value, _old: Option<&Value>) -> Vec<String> {
     if secret.str_at(&["type"]) != "kubernetes.io/tls" {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Service accounts.
+//! Kind ServiceAccount: strategy.
 
 use kevel_api::value::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::columns::Columns;
 use crate::kind::{Kind, MetadataChecks, Subresource};
 use crate::rules::Rules;
 
-/// Service accounts.
+/// `serviceaccounts`
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     subresources: &[("token", Subresource::NamedCreater)],
@@ -23,7 +23,7 @@ pub static KIND: Kind = Kind {
 
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// Secrets are known by their names alone.
+/// Keeps only the names in `secrets`.
 fn clean_secrets(account: &mut Value) {
     let secrets = account.at_mut(&["secrets"]).and_then(Value::as_list_mut);
     for secret in secrets.into_iter().flatten() {

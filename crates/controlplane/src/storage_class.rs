@@ -1,4 +1,4 @@
-//! Classes of storage, and classes of attributes of volumes.
+//! Kinds StorageClass and VolumeAttributesClass: validation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::node_labels;
 use crate::rules::Rules;
 use crate::validation::{Field, errors};
 
-/// Storage classes.
+/// `storageclasses`
 pub static STORAGE_CLASS: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::storage::STORAGE_CLASS,
@@ -32,7 +32,7 @@ pub static STORAGE_CLASS: Kind = Kind {
     ..Kind::new("storage.k8s.io", "storageclasses")
 };
 
-/// Volume attributes classes.
+/// `volumeattributesclasses`
 pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::storage::VOLUME_ATTRIBUTES_CLASS,
@@ -56,7 +56,7 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
     ..Kind::new("storage.k8s.io", "volumeattributesclasses")
 };
 
-/// What the client should know about a storage class: labels of nodes that have other names now.
+/// Warnings about deprecated node labels in `allowedTopologies`.
 fn warnings(class: &Value) -> Vec<String> {
     let mut out = WarningList::default();
     errors(class, |class| {
@@ -92,7 +92,7 @@ fn storage_class(class: Field) {
     for term in topologies.items() {
         topology(term);
         let wanted = expressions(term);
-        // One that asks for nothing is the same as what the reference has before it looks at any.
+        // An empty term equals each entry of the reference's list that is not filled in yet.
         let nothing = if wanted.is_empty() { topologies.len() } else { 0 };
         let before = seen.entry(wanted).or_default();
         term.repeat(nothing + *before, || term.at("matchLabelExpressions").duplicate_as(""));
@@ -129,7 +129,7 @@ fn parameters(parameters: Field) {
     }
 }
 
-/// A place where volumes may be: labels of nodes, each with the values that it may have.
+/// Checks a topology term: node labels, each with its allowed values.
 fn topology(term: Field) {
     let mut seen = HashSet::new();
     for expression in term.at("matchLabelExpressions").items() {
@@ -145,7 +145,7 @@ fn topology(term: Field) {
     }
 }
 
-/// What a term asks for, whatever its order.
+/// Expressions of a term, independent of their order.
 fn expressions<'v>(term: Field<'v, '_>) -> BTreeMap<&'v str, BTreeSet<&'v str>> {
     let expressions = term.at("matchLabelExpressions");
     let values = |of: Field<'v, '_>| (of.at("key").str(), of.at("values").strings().collect());

@@ -1,4 +1,5 @@
-//! The namespaces that every cluster has: made at the start, made again when they are missing.
+//! Controller of the system namespaces, which creates them at start and when they are missing (upstream:
+//! SystemNamespaces).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,12 +10,12 @@ use kevel_api::value::{Map, Value};
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::storage::Storage;
 
-/// The namespaces that must exist.
+/// Names of the system namespaces.
 const NAMES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
-/// How often they are looked after when nothing is heard of them.
+/// Interval of resyncs.
 const RESYNC: Duration = Duration::from_secs(60);
 
-/// Keeps the system's namespaces in being.
+/// Creates the system namespaces whenever they are missing.
 pub fn system_namespaces(
     client: Client,
     namespaces: Arc<Storage>,
@@ -44,7 +45,8 @@ pub fn system_namespaces(
     }
 }
 
-/// Makes a namespace if there is none. Who needs one of the system's at the start does not wait for it.
+/// Creates a namespace if it does not exist. Called by components that need one at start before the controller has
+/// run.
 pub(crate) async fn ensure(client: &Client, name: &str) -> Result<(), StatusError> {
     match client.get(&format!("/api/v1/namespaces/{name}")).await {
         Ok(_) => return Ok(()),

@@ -1,7 +1,7 @@
-//! Rules of kinds as text: what is written, and what the reference says about it.
+//! Cases for the rules of kinds, as text: an object to write, and the reference's answer.
 //!
-//! For objects with values that tests make up, as certificates are. Whatever text can say stands in
-//! files that the reference itself fills in: see `tests/verbs/rules/case.rs`.
+//! For objects with values that tests generate, such as certificates. Cases of plain text are in files that the
+//! reference fills in: see `tests/verbs/rules/case.rs`.
 //!
 //! ```text
 //! # A line that begins so is a remark. Cases stand apart by empty lines.
@@ -12,10 +12,10 @@
 //!   = status.certificate $NONE
 //! ```
 //!
-//! The first line of a case names the rules. `was` changes the object that is there, other lines the
-//! one that is written over it (or the new one, where nothing is there). `!` is an error, all of them in
-//! order; `=` is a field of what would be stored. `$NAME` stands for a value that the test makes (in an
-//! error, with a colon after it), `$NONE` for no value at all.
+//! The first line of a case names the rules. `was` changes the stored object, other lines the object that is written
+//! over it (or the new one, if nothing is stored). `!` is an error, all of them in order; `=` is a field of the
+//! object that would be stored. `$NAME` stands for a value that the test makes (in an error, with a colon after it),
+//! `$NONE` for no value at all.
 
 use std::collections::HashMap;
 
@@ -26,22 +26,22 @@ use super::Rules;
 use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
-/// Some cases, and what they are about.
+/// Cases with their objects and rules.
 pub struct Cases<'a> {
-    /// The object that they change.
+    /// Object that the cases change.
     pub object: Value,
-    /// `create`, and the updates, by the name that the cases call them.
+    /// Rules of `create`, and of updates by their names in the cases.
     pub create: Rules,
     pub updates: Vec<(&'static str, Update)>,
-    /// What names with a `$` stand for.
+    /// Values of `$NAME`.
     pub values: HashMap<&'a str, Value>,
-    /// The same in errors, for texts that are long and stand there often.
+    /// Texts of `$NAME` in errors, for long and frequent ones.
     pub texts: HashMap<&'a str, &'a str>,
-    /// What the server allows.
+    /// Capabilities of the server.
     pub capabilities: Capabilities,
 }
 
-/// How an update is made ready, and what is wrong with it.
+/// Preparation and validation of an update.
 pub type Update = (fn(&mut Value, &Value, &Capabilities), fn(Field, Field));
 
 impl Cases<'_> {
@@ -92,7 +92,7 @@ impl Cases<'_> {
         }
     }
 
-    /// An error with all that its names stand for.
+    /// Error with all names replaced.
     fn expand(&self, error: &str) -> String {
         let mut text = error.to_owned();
         for (name, value) in &self.values {
@@ -104,7 +104,7 @@ impl Cases<'_> {
         text
     }
 
-    /// `spec.usages = ["any"]`
+    /// Sets a field: `spec.usages = ["any"]`.
     fn set(&self, object: &mut Value, line: &str) {
         let (path, value) = line.split_once(" = ").unwrap_or_else(|| panic!("{line}"));
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
@@ -125,13 +125,13 @@ impl Cases<'_> {
     }
 }
 
-/// A value that stands in a text.
+/// Decodes a JSON value.
 pub fn value(json: &str) -> Value {
     let decoded = decode_any(json.as_bytes(), Unknown::Report);
     decoded.unwrap_or_else(|error| panic!("{json}: {error}")).value
 }
 
-/// What stands at `status.conditions[0].type`.
+/// Value at a path: `status.conditions[0].type`.
 fn place<'v>(object: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     path.split('.').try_fold(object, |value, step| {
         let (name, index) = match step.split_once('[') {

@@ -1,4 +1,4 @@
-//! What runs the containers of pods.
+//! Kind RuntimeClass: validation.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::pod::{Options, resources, toleration};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Runtime classes.
+/// `runtimeclasses`
 pub static KIND: Kind = Kind {
     allow_create_on_update: true,
     allow_unconditional_update: false,

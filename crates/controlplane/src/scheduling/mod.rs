@@ -1,7 +1,7 @@
-//! Groups of pods that are scheduled together.
+//! Kinds Workload and PodGroup: groups of pods that are scheduled together.
 //!
-//! The reference declares what holds for them beside their fields: what does not change is not checked
-//! again, and what is wrong with the form of a value is not said when the value may not change at all.
+//! The rules are declarative in the reference: unchanged values are not checked again, and the form of a value is not
+//! reported if the value may not change at all.
 
 mod group;
 pub mod pod_group;
@@ -13,12 +13,12 @@ use kevel_api::name::Problems;
 
 use crate::validation::{Field, IMMUTABLE, null};
 
-/// Says that a field may not change. Its value is not shown.
+/// Reports that a field is immutable. Its value is not shown.
 fn changed(field: Field) {
     field.invalid_as(null(), IMMUTABLE);
 }
 
-/// Of each key one item.
+/// Checks that no key occurs twice.
 fn unique(list: Field, key: &str) {
     let mut seen = HashSet::new();
     for item in list.items().filter(|item| !seen.insert(item.at(key).str())) {
@@ -26,7 +26,7 @@ fn unique(list: Field, key: &str) {
     }
 }
 
-/// Exactly one of some fields.
+/// Checks that exactly one of some fields is set.
 fn one_of(field: Field, members: &[&str]) {
     let quoted = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -42,7 +42,7 @@ fn one_of(field: Field, members: &[&str]) {
     }
 }
 
-/// A text of a certain form, where there is one.
+/// Checks the form of an optional text.
 fn form_if_set(field: Field, problems: fn(&str) -> Problems) {
     if field.is_set() {
         field.form(problems);

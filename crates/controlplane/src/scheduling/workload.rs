@@ -1,4 +1,4 @@
-//! Workloads: templates for groups of pods.
+//! Kind Workload: templates for groups of pods.
 
 use kevel_api::name;
 use kevel_api::value::Value;

@@ -1,5 +1,6 @@
-//! What versions this server stores and reads: it says so for every kind before it lets anybody write one, so that the
-//! servers of a cluster know of each other what they can read (gates `StorageVersionAPI`, `APIServerIdentity`).
+//! Publication of this server's storage versions: before the first write of a kind, its StorageVersion lists the
+//! versions that the server writes and reads, so that the servers of a cluster know what their peers can read (gates
+//! `StorageVersionAPI`, `APIServerIdentity`; upstream: storageversion.Manager).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,30 +27,30 @@ use crate::rows::version_rank;
 
 const PATH: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-/// How often it is said again, in case somebody has changed it.
+/// Interval of repetitions, in case the object was changed.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// How often one kind is tried that fails, and how long after each failure.
+/// Attempts per kind, and delay after a failure.
 const TRIES: usize = 3;
 const RETRY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the server's identity is there.
+/// Interval of checks for the server's identity lease.
 const LOOK: Duration = Duration::from_millis(100);
 const CONDITION: &str = "AllEncodingVersionsEqual";
 
-/// The storage versions of this server, and the filter that waits for them to be known.
+/// Publisher of this server's storage versions, and filter that delays writes until they are published.
 #[derive(Debug)]
 pub struct StorageVersionManager {
     client: Client,
     server_id: String,
     resources: Vec<ResourceInfo>,
-    /// Resources that are not known yet, with the last error.
+    /// Resources not published yet, with the last error.
     pending: Mutex<HashMap<GroupResource, Option<String>>>,
     completed: Signal,
 }
 
-/// What this server does with the objects of a resource.
+/// Storage versions of a resource.
 #[derive(Debug)]
 struct ResourceInfo {
-    /// The resource, and others that are the same objects.
+    /// The resource, and others with the same stored objects.
     resources: Vec<GroupResource>,
     encoding: String,
     decodable: Vec<String>,
@@ -57,10 +58,10 @@ struct ResourceInfo {
 }
 
 impl StorageVersionManager {
-    /// The name of its hook.
+    /// Name of the post-start hook.
     pub const HOOK: &str = "built-in-resources-storage-version-updater";
 
-    /// `tables` has the built-in kinds; `server_id` is what the server is called.
+    /// Makes the manager; `tables` has the built-in kinds, `server_id` is the ID of this server.
     pub fn new(client: Client, server_id: String, tables: &[Arc<Resources>]) -> Self {
         let resources = resource_infos(tables);
         let known = resources.iter().flat_map(|info| &info.resources);
@@ -75,7 +76,7 @@ impl StorageVersionManager {
         }
     }
 
-    /// The hook: done when everything was said once.
+    /// Post-start hook: completes when all versions were published once.
     pub async fn start(self: Arc<Self>, context: HookContext) -> HookResult {
         let stop = context.stop.wait();
         let completed = self.completed.wait();
@@ -93,7 +94,7 @@ impl StorageVersionManager {
         Ok(())
     }
 
-    /// Waits until others can see that this server is there: what a server says that is not is forgotten.
+    /// Waits for this server's identity lease: entries of servers without one are removed.
     async fn identity(&self) {
         let lease = format!("{LEASES}/{}", self.server_id);
         while let Err(error) = self.client.get(&lease).await {
@@ -112,7 +113,7 @@ impl StorageVersionManager {
             failed |= result.is_err();
             let mut pending = self.pending();
             for resource in &info.resources {
-                // What was known once is known.
+                // A resource stays published after a later failure.
                 match (&result, pending.get_mut(resource)) {
                     (Ok(()), _) => drop(pending.remove(resource)),
                     (Err(error), Some(last)) => *last = Some(error.to_string()),
@@ -129,7 +130,7 @@ impl StorageVersionManager {
         let mut failures = 0;
         loop {
             let Err(error) = self.update_once(info).await else { return Ok(()) };
-            // Another server was faster.
+            // Another server has written at the same time: no failure.
             if ![reason::ALREADY_EXISTS, reason::CONFLICT].contains(&error.reason()) {
                 failures += 1;
             }
@@ -159,7 +160,7 @@ impl StorageVersionManager {
         self.client.update(&format!("{path}/status"), &version).await.map(drop)
     }
 
-    /// Says what this server does, among what others do.
+    /// Sets this server's entry among those of the others.
     fn set(&self, version: &mut Value, info: &ResourceInfo) {
         let list = |texts: &[String]| {
             Value::List(texts.iter().map(|text| Value::from(text.as_str())).collect())
@@ -178,7 +179,7 @@ impl StorageVersionManager {
         set_common_encoding_version(version, Time::now(self.client.clock()));
     }
 
-    /// Whether a request may be served before everything is known.
+    /// True if a request may be served before all versions are published.
     fn passes(&self, request: &Request) -> bool {
         let info = &request.info;
         let of_apiserver = || {
@@ -190,7 +191,7 @@ impl StorageVersionManager {
             || matches!(info.verb, Verb::Get | Verb::List | Verb::Watch)
             || match (info.group.as_str(), info.resource.as_str()) {
                 ("internal.apiserver.k8s.io", "storageversions") => true,
-                // An identity is a lease in a namespace.
+                // An identity is a Lease in `kube-system`.
                 ("coordination.k8s.io", "leases") => info.namespace == "kube-system",
                 ("", "namespaces") => info.verb == Verb::Create && of_apiserver(),
                 _ => false,
@@ -222,7 +223,7 @@ impl Filter for StorageVersionManager {
 }
 
 impl ResourceInfo {
-    /// `core.pods`
+    /// Name of the StorageVersion: `core.pods`.
     fn name(&self) -> String {
         let first = self.resources.first();
         first.map_or_else(String::new, |resource| {
@@ -232,7 +233,7 @@ impl ResourceInfo {
     }
 }
 
-/// What is stored, by group and resource, each storage once: Events of two groups are the same objects.
+/// Stored resources by group and name, each storage once: Events of two groups are the same objects.
 fn resource_infos(tables: &[Arc<Resources>]) -> Vec<ResourceInfo> {
     let mut stored: BTreeMap<(String, String), (Arc<Storage>, Vec<String>)> = BTreeMap::new();
     for table in tables {
@@ -240,7 +241,7 @@ fn resource_infos(tables: &[Arc<Resources>]) -> Vec<ResourceInfo> {
         for (group, versions) in rows.groups() {
             let of_version = |version: &String| rows.version(group, version).into_iter().flatten();
             for (plural, row) in versions.iter().flat_map(of_version) {
-                // What is found out is not stored.
+                // Resources with a lister of their own are computed, not stored.
                 let stored_in = row.storage.as_ref().filter(|_| row.lister.is_none());
                 let Some(storage) = stored_in else { continue };
                 let entry = stored.entry((group.clone(), plural.clone()));
@@ -269,7 +270,7 @@ fn resource_infos(tables: &[Arc<Resources>]) -> Vec<ResourceInfo> {
     infos.into_iter().map(|(_, info)| info).collect()
 }
 
-/// The versions of a resource that this server knows, whether it serves them or not, best first.
+/// Known versions of a resource, served or not, by priority.
 fn decodable(group: &str, plural: &str) -> Vec<String> {
     let known = builtin::resources().iter().filter(|r| (r.group, r.path) == (group, plural));
     best_first(group, known.map(|resource| resource.version.to_owned()).collect())
@@ -280,7 +281,7 @@ fn best_first(group: &str, mut versions: Vec<String>) -> Vec<String> {
     versions.iter().map(|version| api_version(group, version)).collect()
 }
 
-/// Says which version all servers store, if they agree.
+/// Sets `commonEncodingVersion` and the condition AllEncodingVersionsEqual.
 fn set_common_encoding_version(version: &mut Value, now: Time) {
     let of_servers = version.list_at(&["status", "storageVersions"]);
     let mut all = of_servers.iter().map(|server| server.str_at(&["encodingVersion"]));
@@ -327,7 +328,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves everything, and counts it.
+    /// Handler that serves and counts every request.
     #[derive(Default)]
     struct Served(AtomicUsize);
 
@@ -369,7 +370,7 @@ mod tests {
             ("PUT", format!("{core}/configmaps/a"), 503),
             ("DELETE", "/apis/apps/v1/namespaces/a/deployments/a".to_owned(), 503),
             ("POST", format!("{leases}/default/leases"), 503),
-            // Who reads, what identities are made of, what is not stored and what is no resource.
+            // Reads, identity leases, resources that are not pending, and paths without a resource pass.
             ("GET", format!("{core}/configmaps"), 500),
             ("POST", format!("{leases}/kube-system/leases"), 500),
             ("POST", format!("{core}/secrets"), 500),

@@ -1,4 +1,4 @@
-//! Migrations of stored objects to another version.
+//! Kind StorageVersionMigration: validation.
 
 use kevel_api::name;
 use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
@@ -26,7 +26,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("storagemigration.k8s.io", "storageversionmigrations")
 };
 
-/// How a migration ends, and why it may not be taken back.
+/// Terminal conditions, with the message about taking them back.
 const ENDS: [(&str, &str); 2] = [
     ("Succeeded", "Success condition cannot be set to false once it is true"),
     ("Failed", "Failed condition cannot be set to false once it is true"),
@@ -72,7 +72,7 @@ fn status(status: Field, old: Field) {
     }
 }
 
-/// Whether the first condition of a type is true.
+/// True if the status of the first condition of a type is True.
 fn is_true(status: Field, ty: &str) -> bool {
     let conditions = status.at("conditions").list();
     let found = conditions.iter().find(|condition| condition.str_at(&["type"]) == ty);

@@ -1,4 +1,4 @@
-//! Versions in which servers store objects, and migrations between them.
+//! Kinds StorageVersion and StorageVersionMigration.
 
 mod manager;
 pub mod migration;
@@ -51,7 +51,7 @@ fn status(status: Field) {
     conditions(status);
 }
 
-/// What one server reads, serves and writes.
+/// Checks the entry of one server: encoding, decodable and served versions.
 fn server_storage_version(version: Field) {
     version.at("apiServerID").object_name(name::name_is_dns_subdomain);
     let (encoding, decodable) = (version.at("encodingVersion"), version.at("decodableVersions"));
@@ -75,7 +75,7 @@ fn server_storage_version(version: Field) {
     }
 }
 
-/// All servers write the same version, or there is none that they have in common.
+/// Checks `commonEncodingVersion`: the version that all servers encode, or absent if they differ.
 fn common_version(status: Field, versions: Field) {
     let said = status.at("commonEncodingVersion");
     let mut all = versions.list().iter().map(|version| version.str_at(&["encodingVersion"]));
@@ -96,7 +96,7 @@ fn common_version(status: Field, versions: Field) {
     }
 }
 
-/// Conditions. The reference says what is wrong with them as if the status were the list.
+/// Checks conditions. The reference reports errors as if the status were the list.
 fn conditions(status: Field) {
     let mut seen = HashMap::new();
     for (index, condition) in status.at("conditions").items().enumerate() {
@@ -115,7 +115,7 @@ fn conditions(status: Field) {
     }
 }
 
-/// A version, which may have a group in front.
+/// Checks a version with an optional group.
 fn api_version(field: Field) {
     let parts: Vec<&str> = field.str().split('/').collect();
     let part = |called: &str, text: &str, problems: fn(&str) -> Vec<String>| match text {

@@ -1,4 +1,4 @@
-//! Values as messages show them.
+//! Bad values in error messages.
 
 use kevel_api::builtin;
 use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES};
@@ -11,8 +11,8 @@ use kevel_codec::json::{self, Form};
 use super::Field;
 
 impl Field<'_, '_> {
-    /// The value as messages show it: texts quoted, everything else as JSON, structs in their internal
-    /// form. Not written down where there will be no message.
+    /// Bad value of a message: texts quoted, everything else as JSON, structs in their internal form. Not computed if
+    /// there will be no message.
     pub fn bad_value(&self) -> BadValue {
         match self.value {
             Some(Value::String(text)) => BadValue::from(text.as_str()),
@@ -21,8 +21,8 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The same where the reference hands on what the field holds as it is: texts are quoted as JSON
-    /// quotes them, unless they are nothing but texts.
+    /// Bad value where the reference passes the field itself: texts with a named type or behind a pointer are quoted
+    /// as JSON.
     pub fn bad_value_by_type(&self) -> BadValue {
         match self.is_plain_text() {
             true => self.bad_value(),
@@ -30,7 +30,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The value as JSON, as the reference shows texts that have a type of their own.
+    /// Bad value as JSON, as the reference shows texts of a named type.
     pub fn bad_value_as_json(&self) -> BadValue {
         match self.value {
             None if self.place().is_none() => BadValue::named_string(""),
@@ -38,18 +38,17 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The value as JSON in the version that was written, which is what rules are about that the
-    /// reference declares beside fields.
+    /// Bad value as JSON in the written version, for rules that are declarative in the reference.
     pub fn bad_value_versioned(&self) -> BadValue {
         self.bad_value_in(Form::Versioned)
     }
 
-    /// How the value differs from an old one, line by line; nothing where there will be no message.
+    /// Differences from an old value, line by line; empty if there will be no message.
     pub fn differences(&self, old: &Field) -> String {
         self.place().map_or_else(String::new, |place| self.differences_in(place, old))
     }
 
-    /// The same of a struct whose fields stand among those of the one that is here.
+    /// Differences of an inlined struct of this one.
     pub fn differences_of_inlined(&self, name: &str, old: &Field) -> String {
         let structure = self.place().and_then(|place| place.schema.as_struct());
         let inlined = structure.and_then(|structure| structure.inlined(name));
@@ -65,7 +64,7 @@ impl Field<'_, '_> {
             let compact = json::message_text_as(value, place, Form::Internal);
             let mut lines = Vec::new();
             json::indent_by(1, compact.as_bytes(), &mut lines);
-            // What is cut is not compared.
+            // A truncated value is not compared.
             String::from_utf8(lines).ok().filter(|_| compact.len() <= MAX_VALUE_BYTES)
         };
         match (text(old.value), text(self.value)) {
@@ -85,7 +84,7 @@ impl Field<'_, '_> {
         })
     }
 
-    /// Whether a text stands here that has no type of its own, and is no pointer.
+    /// True for a text without a named type that is not a pointer.
     fn is_plain_text(&self) -> bool {
         let Some(place) = self.place() else {
             return self.value.is_none_or(|value| value.as_str().is_some());
@@ -94,7 +93,7 @@ impl Field<'_, '_> {
             && place.field.is_none_or(|field| !field.internal_pointer() && field.go().is_none())
     }
 
-    /// What may stand here, if the object's kind is known.
+    /// Schema of the field, if the object's kind is known.
     pub(super) fn place(&self) -> Option<Place<'static>> {
         let root = self.context.root;
         let version: GroupVersion = root.str_at(&["apiVersion"]).parse().ok()?;
@@ -103,12 +102,12 @@ impl Field<'_, '_> {
     }
 }
 
-/// No value at all.
+/// Bad value null.
 pub fn null() -> BadValue {
     BadValue::Text("null".to_owned())
 }
 
-/// A struct of the reference that no object has, with its fields' names in Go.
+/// Bad value of a struct that only the reference has, by its Go field names.
 pub fn record(fields: &[(&str, &str)]) -> BadValue {
     let field = |(name, value): &(&str, &str)| match BadValue::named_string(value) {
         BadValue::Text(value) => format!("{name:?}:{value}"),

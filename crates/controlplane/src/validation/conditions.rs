@@ -1,4 +1,4 @@
-//! Conditions, as most kinds have them in their status.
+//! Validation of `metav1.Condition` lists.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
      used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
 impl Field<'_, '_> {
-    /// A list of conditions, each type once.
+    /// Checks a list of conditions with unique types.
     pub fn conditions(&self) {
         let mut seen = HashSet::new();
         for condition in self.items() {

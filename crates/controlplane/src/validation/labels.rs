@@ -1,4 +1,4 @@
-//! Labels, annotations and selectors wherever they stand in an object.
+//! Validation of labels, annotations and selectors.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
@@ -7,11 +7,11 @@ use kevel_api::value::Value;
 
 use super::Field;
 
-/// The most that annotations may have, names and values together.
+/// Maximum total size of annotations, keys and values.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 impl Field<'_, '_> {
-    /// A map of labels.
+    /// Checks a map of labels.
     pub fn labels(&self) {
         for (key, value) in self.entries() {
             self.each(name::is_label_key(key), key);
@@ -19,12 +19,12 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The key of a label.
+    /// Checks a label key.
     pub fn label_name(&self) {
         self.form(name::is_label_key);
     }
 
-    /// A map of annotations.
+    /// Checks a map of annotations.
     pub fn annotations(&self) {
         let mut size = 0;
         for (key, value) in self.entries() {
@@ -40,7 +40,8 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A label selector. Values that are no labels' are let pass where they have been before.
+    /// Checks a label selector. With `any_values`, values that are not valid label values pass, as they did when
+    /// stored.
     pub fn label_selector(&self, any_values: bool) {
         self.at("matchLabels").labels();
         for expression in self.at("matchExpressions").items() {
@@ -63,7 +64,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// Whether a label selector has values that no label can have.
+    /// True if a label selector has values that are not valid label values.
     pub fn has_odd_values(&self) -> bool {
         let expressions = self.at("matchExpressions");
         expressions.items().any(|expression| {
@@ -72,7 +73,7 @@ impl Field<'_, '_> {
         })
     }
 
-    /// Whether the label selector that stands here selects these labels; a broken one says nothing.
+    /// True if the label selector matches these labels; `None` if it is invalid.
     pub fn selects(&self, labels: &Field) -> Option<bool> {
         let selector = LabelSelector::from_value(self.get()).ok()?;
         let labels = labels.get().and_then(Value::as_map);

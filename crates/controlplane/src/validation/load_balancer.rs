@@ -1,4 +1,4 @@
-//! Status of load balancers, which Services and Ingresses have.
+//! Validation of `status.loadBalancer` of Services and Ingresses.
 
 use kevel_api::ip::ip_warnings;
 use kevel_api::value::Value;
@@ -6,7 +6,7 @@ use kevel_api::warning::WarningList;
 
 use super::errors;
 
-/// Warnings about the addresses of a load balancer, of a Service or an Ingress.
+/// Warnings about the addresses in `status.loadBalancer`.
 pub(crate) fn load_balancer_warnings(object: &Value) -> Vec<String> {
     let mut warnings = WarningList::default();
     errors(object, |object| {

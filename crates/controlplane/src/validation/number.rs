@@ -1,4 +1,4 @@
-//! Numbers, ports and quantities.
+//! Validation of numbers, ports and quantities.
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
@@ -7,9 +7,9 @@ use kevel_api::value::Value;
 
 use super::Field;
 
-/// Why a number below zero is refused.
+/// Message about a negative number.
 const NEGATIVE: &str = "must be greater than or equal to 0";
-/// Why a number is refused that is not above zero.
+/// Message about a number that is not positive.
 pub const NOT_POSITIVE: &str = "must be greater than zero";
 
 impl Field<'_, '_> {
@@ -25,26 +25,26 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A number between two others, or one of them.
+    /// Checks that a number is in a range, ends included.
     pub fn in_range(&self, min: i64, max: i64) {
         for problem in name::is_in_range(self.int(), min, max) {
             self.invalid_as(self.int(), problem);
         }
     }
 
-    /// A number between two others, where there is one.
+    /// Checks the range of an optional number.
     pub fn in_range_if_set(&self, min: i64, max: i64) {
         if self.is_set() {
             self.in_range(min, max);
         }
     }
 
-    /// The ID of a user or a group, where there is one.
+    /// Checks an optional user or group ID.
     pub fn user_or_group(&self) {
         self.in_range_if_set(0, i64::from(i32::MAX));
     }
 
-    /// The number or the name of a port.
+    /// Checks a port number or port name.
     pub fn port_or_name(&self) {
         match self.get() {
             Some(Value::String(_)) => self.form(name::is_valid_port_name),
@@ -52,7 +52,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// What stands here as a quantity.
+    /// Value as a quantity.
     pub fn quantity(&self) -> Option<Quantity> {
         match self.get()? {
             Value::String(text) => text.parse().ok(),
@@ -61,7 +61,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A quantity as messages show it, which is as it was written wherever that is a form that stays.
+    /// Quantity as messages show it: as it was written, if it is a text.
     pub fn quantity_text(&self) -> String {
         match self.get() {
             Some(Value::String(text)) => text.to_string(),
@@ -69,7 +69,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A quantity that is not below zero.
+    /// Checks that a quantity is not negative.
     pub fn non_negative_quantity(&self) {
         match self.quantity() {
             Some(amount) if amount.signum() < 0 => {
@@ -79,7 +79,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A whole number or a percentage that is not below zero.
+    /// Checks a number or percentage that must not be negative.
     pub fn non_negative_or_percent(&self) {
         match self.get() {
             Some(Value::String(text)) => {
@@ -91,13 +91,13 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The percentage that stands here, if it is one.
+    /// Percentage; `None` if the value is not one.
     pub fn percent(&self) -> Option<i64> {
         let digits = self.str().strip_suffix('%')?;
         digits.parse().ok().filter(|_| name::is_valid_percent(self.str()).is_empty())
     }
 
-    /// A percentage is at most all.
+    /// Checks that a percentage is at most 100.
     pub fn at_most_all(&self) {
         if self.percent().is_some_and(|percent| percent > 100) {
             self.invalid_as(self.bad_value_as_json(), "must not be greater than 100%");

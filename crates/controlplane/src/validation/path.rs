@@ -1,16 +1,16 @@
-//! Paths in file systems.
+//! Validation of file paths.
 
 use super::Field;
 
 impl Field<'_, '_> {
-    /// A path that does not step back.
+    /// Checks that a path has no `..`.
     pub fn no_backsteps(&self) {
         if self.str().split('/').any(|part| part == "..") {
             self.invalid("must not contain '..'");
         }
     }
 
-    /// A path that leads down from where it starts.
+    /// Checks that a path is relative and has no `..`.
     pub fn local_descending_path(&self) {
         if self.str().starts_with('/') {
             self.invalid("must be a relative path");
@@ -18,7 +18,7 @@ impl Field<'_, '_> {
         self.no_backsteps();
     }
 
-    /// A path that leads down, to a name that is not reserved.
+    /// Checks that a path is relative, has no `..` and does not begin with two dots.
     pub fn local_unreserved_path(&self) {
         self.local_descending_path();
         if self.str().starts_with("..") && !self.str().starts_with("../") {
@@ -26,7 +26,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The permissions of a file, where there are any.
+    /// Checks optional file permissions.
     pub fn file_mode(&self) {
         if self.is_set() && !(0..=0o777).contains(&self.int()) {
             self.invalid("must be a number between 0 and 0777 (octal), both inclusive");

@@ -1,4 +1,4 @@
-//! Volumes that are attached to nodes.
+//! Kind VolumeAttachment: validation.
 
 use kevel_api::name;
 use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
@@ -27,7 +27,7 @@ pub static VOLUME_ATTACHMENT: Kind = Kind {
     ..Kind::new("storage.k8s.io", "volumeattachments")
 };
 
-/// How much drivers may remember of a volume, and say about an error.
+/// Limits on the total size of a driver's metadata and on the length of an error message.
 const MAX_METADATA: usize = 256 << 10;
 const MAX_MESSAGE: usize = 1024;
 
@@ -75,7 +75,7 @@ fn metadata(metadata: Field) {
 }
 
 fn error(error: Field) {
-    // The reference names the limit of the metadata.
+    // The reference reports the limit of the metadata.
     if error.at("message").len() > MAX_MESSAGE {
         error.at("message").too_long(MAX_METADATA);
     }
