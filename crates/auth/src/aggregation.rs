@@ -1,6 +1,7 @@
-//! Cluster roles that gather the rules of others: `admin`, `edit` and `view` are made so.
+//! Aggregated ClusterRoles, such as `admin`, `edit` and `view`: their rules are the union of the selected roles'
+//! rules.
 //!
-//! In a cluster this is the work of a controller manager; a server that runs alone does it itself.
+//! In a cluster the controller manager does this; a server that runs alone does it itself.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -16,12 +17,12 @@ use kevel_store::cache::At;
 use crate::GROUP;
 use crate::rule::{self, PolicyRule};
 
-/// Under which name the rules are owned.
+/// Field manager of the rules.
 const MANAGER: &str = "clusterrole-aggregation-controller";
-/// The one thing to do: roles depend on each other, so all of them are looked at together.
+/// Single key of the work queue: roles depend on each other, so that all are reconciled together.
 const ALL: &str = "clusterroles";
 
-/// Keeps the rules of roles that gather those of others.
+/// Controller that keeps the rules of aggregated ClusterRoles.
 pub fn aggregate_cluster_roles(
     client: Client,
     cluster_roles: Arc<Storage>,
@@ -59,7 +60,7 @@ async fn reconcile(client: &Client, cluster_roles: &Storage) -> Result<(), Strin
     Ok(())
 }
 
-/// The roles, in the order of their names, that gather other rules than they have; and those.
+/// Roles whose aggregated rules differ from their present ones, by name, with those rules.
 pub(crate) fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>, String> {
     let mut changed = Vec::new();
     for role in roles {
@@ -112,11 +113,11 @@ mod tests {
         for (selectors, has, expected) in [
             (selects(a_or_b), "", Some("get list")),
             (selects(&format!("{c},{a_or_b}")), "", Some("watch get list")),
-            // Each rule once, and none of its own.
+            // Each rule once, without the role's own.
             (selects(&format!("{a_or_b},{{}}")), "", Some("get list watch")),
             (selects(c), &rules("watch"), None),
             (selects(c), &rules("get"), Some("watch")),
-            // Whoever selects nobody loses what it has.
+            // A role whose selectors match no role loses its rules.
             (selects(""), &rules("get"), Some("")),
             (String::new(), &rules("get"), None),
         ] {

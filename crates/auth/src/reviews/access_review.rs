@@ -1,4 +1,4 @@
-//! `SubjectAccessReview` and its sisters: whether somebody may do something.
+//! `SubjectAccessReview`, `LocalSubjectAccessReview` and `SelfSubjectAccessReview`: authorization checks by API.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use kevel_server::user::User;
 
 use super::selectors;
 
-/// Creates `SubjectAccessReview`, `LocalSubjectAccessReview` or `SelfSubjectAccessReview`.
+/// Creater of `SubjectAccessReview`, `LocalSubjectAccessReview` or `SelfSubjectAccessReview`.
 pub struct AccessReview {
     authorizer: Arc<dyn Authorizer>,
     kind: ReviewKind,
 }
 
-/// How a review differs from the others.
+/// Kind of an access review.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReviewKind {
-    /// About anybody.
+    /// SubjectAccessReview: any user.
     Subject,
-    /// About anybody, in the namespace that it is made in.
+    /// LocalSubjectAccessReview: any user, in the namespace of the request.
     Local,
-    /// About whoever makes it.
+    /// SelfSubjectAccessReview: the requesting user.
     Own,
 }
 
@@ -63,7 +63,7 @@ impl AccessReview {
     ) -> Result<Created, StatusError> {
         let errors = check(self.kind, &review, request.resource.ty.schema());
         if !errors.is_empty() {
-            // The reference judges a form of the object that has lost its kind.
+            // The reference validates its internal form of the object, which has no kind.
             let kind = GroupKind::new(request.resource.kind.group.clone(), "");
             return Err(StatusError::invalid(&kind, "", errors));
         }
@@ -109,7 +109,7 @@ impl Creater for AccessReview {
     }
 }
 
-/// The user that a review is about.
+/// User in a review's spec.
 fn subject(spec: &Value) -> User {
     let extra = spec.at(&["extra"]).and_then(Value::as_map);
     let extra = extra.into_iter().flat_map(Map::iter);
@@ -157,7 +157,7 @@ fn non_resource_attributes<'a>(user: &'a User, spec: &'a Value) -> Attributes<'a
     }
 }
 
-/// What is wrong with a review, in the reference's order.
+/// Errors of a review, in the reference's order.
 fn check(kind: ReviewKind, review: &Value, schema: Schema<'_>) -> Vec<FieldError> {
     let none = Value::Null;
     let spec = review.at(&["spec"]).unwrap_or(&none);
@@ -229,7 +229,7 @@ fn metadata_error(kind: ReviewKind, review: &Value, schema: Schema<'_>) -> Optio
     })
 }
 
-/// A path and a verb, as the reference shows its own struct of them.
+/// Path and verb as the reference prints its internal struct.
 fn go_struct(on_path: &Value) -> BadValue {
     let mut out = Vec::new();
     for (begin, field) in [(r#"{"Path":"#, "path"), (r#","Verb":"#, "verb")] {

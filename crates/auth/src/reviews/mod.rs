@@ -1,4 +1,4 @@
-//! Reviews: questions about access that are asked by creating an object which is not stored.
+//! Reviews: authentication and authorization questions, asked by creating an object that is not stored.
 
 mod access_review;
 mod rules_review;

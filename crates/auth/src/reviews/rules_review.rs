@@ -1,4 +1,4 @@
-//! `SelfSubjectRulesReview`: all that whoever asks may do in a namespace.
+//! `SelfSubjectRulesReview`: all rules that apply to the requesting user in a namespace.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use crate::rbac::aggregate;
 
-/// Answers `selfsubjectrulesreviews`.
+/// Creater of `selfsubjectrulesreviews`.
 pub struct RulesReview {
     authorizer: Arc<dyn Authorizer>,
 }
@@ -22,7 +22,7 @@ impl std::fmt::Debug for RulesReview {
 }
 
 impl RulesReview {
-    /// `authorizer` is the whole server's.
+    /// Makes the creater; `authorizer` is the server's.
     pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
         RulesReview { authorizer }
     }
@@ -39,7 +39,7 @@ impl Creater for RulesReview {
             "" => Err(StatusError::bad_request("no namespace on request")),
             namespace => {
                 let status = status(self.authorizer.rules_for(request.user, namespace));
-                // What was asked is not repeated.
+                // The answer has no spec.
                 let head = ["apiVersion", "kind"].map(|field| (field, object.str_at(&[field])));
                 let head = head.into_iter().filter(|(_, text)| !text.is_empty());
                 let mut review: Map = head.map(|(field, text)| (field, text.into())).collect();

@@ -1,4 +1,4 @@
-//! The selectors in a review's `resourceAttributes`.
+//! Field and label selectors in a review's `resourceAttributes`.
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name::{is_label_key, is_label_value};
@@ -6,7 +6,7 @@ use kevel_api::selector::{field, label};
 use kevel_api::value::Value;
 use kevel_server::selectors::Selectors;
 
-/// What was understood of a review's selectors, and whether that is all.
+/// Parsed selectors, and whether parts could not be parsed.
 #[derive(Debug, Default)]
 pub(super) struct Selected {
     pub selectors: Selectors,
@@ -15,8 +15,8 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    /// What is said of parts that were not understood. Requirements only narrow, so that without
-    /// some of them more is judged than was asked about.
+    /// Errors about parts that could not be parsed. Requirements only narrow, so that the check without them covers
+    /// more than was requested.
     pub fn errors(&self) -> impl Iterator<Item = String> {
         let failed = |failed: bool, some: bool, field: &str| {
             let partially = if some { "partially " } else { "" };
@@ -31,7 +31,7 @@ impl Selected {
     }
 }
 
-/// Reads the selectors of `resourceAttributes`.
+/// Parses the selectors of `resourceAttributes`.
 pub(super) fn read(attributes: &Value) -> Selected {
     let mut selected = Selected::default();
     if let Some(selector) = attributes.at(&["fieldSelector"]) {
@@ -57,7 +57,7 @@ pub(super) fn read(attributes: &Value) -> Selected {
     selected
 }
 
-/// What is wrong with the selectors of `resourceAttributes`.
+/// Errors in the selectors of `resourceAttributes`.
 pub(super) fn check(attributes: &Value) -> Vec<FieldError> {
     let path = Path::new("spec.resourceAttributes");
     let mut errors = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn check(attributes: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The texts of a list.
+/// Texts of a list.
 pub(super) fn strings(list: Option<&Value>) -> Vec<String> {
     let list = list.and_then(Value::as_list).unwrap_or_default();
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -145,7 +145,7 @@ fn check_label_requirement(part: &Value, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// Operators that are not known may come from newer clients.
+/// Checks the number of values. Unknown operators pass, because newer clients may send them.
 fn check_number_of_values(part: &Value, path: &Path<'_>) -> Option<FieldError> {
     let path = path.child("values");
     let none = part.at(&["values"]).is_none_or(Value::is_empty);

@@ -1,4 +1,4 @@
-//! `SelfSubjectReview`: who am I?
+//! `SelfSubjectReview`: the attributes of the requesting user.
 
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
@@ -7,7 +7,7 @@ use kevel_server::future::Pending;
 use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_server::user::User;
 
-/// Tells users who they are.
+/// Creater of `selfsubjectreviews`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SelfSubjectReview;
 
@@ -28,7 +28,7 @@ impl Creater for SelfSubjectReview {
     }
 }
 
-/// What the API says of a user.
+/// UserInfo of a user.
 pub(super) fn user_info(user: &User) -> Value {
     let strings = |all: &[String]| Value::List(all.iter().map(|s| s.as_str().into()).collect());
     let extra = user.extra.iter().map(|(key, values)| (key.as_str(), strings(values)));

@@ -1,4 +1,4 @@
-//! `TokenReview`: whose is this token?
+//! `TokenReview`: authentication of a token by API.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::self_subject_review::user_info;
 
 const INVALID: &str = "invalid bearer token";
 
-/// Tells whose tokens are, to those who may ask.
+/// Creater of `tokenreviews`.
 pub struct TokenReview {
     tokens: Arc<dyn TokenAuthenticator>,
     audiences: Vec<String>,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for TokenReview {
 }
 
 impl TokenReview {
-    /// Tokens are to be good for these audiences where nobody names others: the server's own.
+    /// Makes the creater; `audiences`, the server's own, apply to reviews that name none.
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: &[String]) -> Self {
         TokenReview { tokens, audiences: audiences.to_vec() }
     }
@@ -65,8 +65,8 @@ impl TokenReview {
     }
 }
 
-/// Why a token is refused, in the reference's words. There, a token of the server's own is asked
-/// for first, so that every refusal begins with this one not being it.
+/// Error of a refused token, in the reference's words. The reference tries a token of the server's own first, so that
+/// every error begins with that token's.
 fn refusal(error: &str) -> String {
     let several = error.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match several.unwrap_or(error) {

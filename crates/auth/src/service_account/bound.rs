@@ -1,4 +1,4 @@
-//! Tokens that are good for a while, and while what they are bound to is there.
+//! Bound service account tokens: they expire, and are valid only while the objects that they are bound to exist.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::objects::{Kind, Lifetime, Objects};
 use super::signed::Verifier;
 use crate::jose::time_claim;
 
-/// How far clocks may be apart, in seconds. It is also for how long an object counts as there after
-/// it was to be deleted.
+/// Leeway between clocks in seconds; also the time for which an object counts as existing after its
+/// deletionTimestamp.
 const LEEWAY: i64 = 60;
 
-/// The annotation of requests with a token that should have been renewed.
+/// Audit annotation of requests with a token that should have been renewed.
 const STALE_TOKEN: &str = "authentication.k8s.io/stale-token";
 
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// Knows the users of tokens that somebody asked for.
+/// Authenticator of bound tokens.
 #[derive(Debug)]
 pub struct BoundTokens {
     verifier: Verifier,
@@ -30,7 +30,7 @@ pub struct BoundTokens {
 }
 
 impl BoundTokens {
-    /// Looks for what tokens are bound to among these objects.
+    /// Makes an authenticator that looks bound objects up among `objects`.
     pub fn new(verifier: Verifier, objects: Arc<Objects>) -> Self {
         BoundTokens { verifier, objects }
     }
@@ -64,7 +64,7 @@ impl BoundTokens {
         Ok(Some(Known { annotations: signed.annotations, ..known }))
     }
 
-    /// Whether the account and what the token is bound to are those that it was issued for.
+    /// Checks that the account and the bound objects have the UIDs in the token.
     async fn check_objects(&self, claims: &KubernetesClaims, gone: i64) -> Result<(), String> {
         let KubernetesClaims { namespace, account, .. } = claims;
         let kind = Kind::ServiceAccount;
@@ -83,7 +83,7 @@ impl BoundTokens {
         }
         match (&claims.pod, &claims.node) {
             (Some(pod), _) => self.check_bound(Kind::Pod, namespace, pod, gone).await,
-            // The node of a pod is something to know, not what the token is bound to.
+            // The node of a pod is information: the token is bound to the pod.
             (None, Some(node)) => self.check_bound(Kind::Node, "", node, gone).await,
             (None, None) => Ok(()),
         }

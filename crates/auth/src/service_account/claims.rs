@@ -1,20 +1,20 @@
-//! What a token says.
+//! Claims of service account tokens.
 
 use kevel_api::value::{Map, Value};
 
 use crate::jose::time_claim;
 
-/// An object that a token names: by its name, and by the uid that no later object of that name has.
+/// Reference to an object by name and UID; a later object of the same name has another UID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
-    /// The name of the object.
+    /// Name of the object.
     pub name: String,
-    /// Its UID: an object of the same name that comes later is another.
+    /// UID of the object.
     pub uid: String,
 }
 
 impl Reference {
-    /// What an object is named by.
+    /// Reference to an object.
     pub fn of(object: &Value) -> Self {
         let text = |field| object.str_at(&["metadata", field]).to_owned();
         Reference { name: text("name"), uid: text("uid") }
@@ -32,7 +32,7 @@ impl Reference {
     }
 }
 
-/// What a token says under `kubernetes.io`.
+/// Private claims under `kubernetes.io`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KubernetesClaims {
     pub namespace: String,
@@ -40,7 +40,7 @@ pub(super) struct KubernetesClaims {
     pub pod: Option<Reference>,
     pub secret: Option<Reference>,
     pub node: Option<Reference>,
-    /// From when on its use is worth a word: the token should have been renewed.
+    /// Time after which a use counts as stale: the token should have been renewed.
     pub warn_after: Option<i64>,
 }
 

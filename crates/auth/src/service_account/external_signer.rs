@@ -1,5 +1,5 @@
-//! Tokens that are signed elsewhere: the external signer, on a socket of this machine (gRPC service
-//! `v1.ExternalJWTSigner`). Private keys are then nothing that this server ever sees.
+//! External signer of tokens, on a local socket (gRPC service `v1.ExternalJWTSigner`). This server then has no
+//! private keys.
 
 mod metrics;
 mod proto;
@@ -25,19 +25,19 @@ const SIGN: &str = "/v1.ExternalJWTSigner/Sign";
 const FETCH_KEYS: &str = "/v1.ExternalJWTSigner/FetchKeys";
 const METADATA: &str = "/v1.ExternalJWTSigner/Metadata";
 
-/// How long the signer may take to tell its keys, and to sign.
+/// Timeout for fetching keys and for signing.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may take to say what it can.
+/// Timeout for the signer's metadata.
 const METADATA_PATIENCE: Duration = Duration::from_secs(10);
-/// When keys are fetched again that could not be fetched.
+/// Delay after a failed fetch of keys.
 const FALLBACK_REFRESH: Duration = Duration::from_secs(10);
 
-/// The longest that a key may be called.
+/// Maximum length of a key ID.
 const LONGEST_ID: usize = 1024;
-/// The ways to sign that this server verifies.
+/// Signature algorithms that this server verifies.
 const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "ES384", "ES512"];
 
-/// The signer.
+/// Client of the external signer.
 #[derive(Debug)]
 pub struct ExternalSigner {
     service: UnixService,
@@ -47,7 +47,7 @@ pub struct ExternalSigner {
     clock: Clock,
 }
 
-/// The keys that verify what it signs, as of a moment.
+/// Fetched verification keys.
 #[derive(Debug)]
 struct Fetched {
     keys: Vec<Key>,
@@ -57,13 +57,13 @@ struct Fetched {
 #[derive(Debug)]
 struct Key {
     public: PublicKey,
-    /// It verifies old tokens, and no new ones are signed with it.
+    /// True for keys that only verify old tokens and are not in OIDC discovery.
     excluded: bool,
 }
 
 impl ExternalSigner {
-    /// Waits for the signer on a socket (`/path`, or `@name` for one without a file) until it has
-    /// told its keys, and keeps them fresh from then on.
+    /// Connects to a socket (`/path`, or `@name` for an abstract one), waits until the keys are fetched, and keeps
+    /// them fresh from then on.
     pub async fn connect(
         socket: &str,
         metrics: &Metrics,
@@ -89,14 +89,14 @@ impl ExternalSigner {
         Ok(signer)
     }
 
-    /// The longest validity of tokens that it signs, in seconds.
+    /// Maximum validity in seconds of tokens that the signer signs.
     pub async fn max_expiration(&self) -> Result<i64, String> {
         let said = self.call(METADATA, proto::MetadataRequest {}, METADATA_PATIENCE).await;
         let said: proto::MetadataResponse = said.map_err(|status| shown(&status))?;
         Ok(said.max_token_expiration_seconds)
     }
 
-    /// A token of these claims.
+    /// Signs a token with these claims.
     pub(super) async fn sign(&self, claims: &Value) -> Result<String, String> {
         let mut text = Vec::new();
         json::encode_any(claims, &mut text);
@@ -124,7 +124,7 @@ impl ExternalSigner {
         Ok(format!("{header}.{claims}.{signature}"))
     }
 
-    /// Whether a header says what this server will understand, and nothing else.
+    /// Checks that a header has only the fields and values that this server verifies.
     async fn check_header(&self, header: &str) -> Result<(), String> {
         let text =
             base64::decode_url(header).ok_or("while unwrapping header: illegal base64 data")?;
@@ -158,7 +158,7 @@ impl ExternalSigner {
         Ok(())
     }
 
-    /// Whether a key of this name (any if it is empty) does it; `None` if there is none.
+    /// True if a key with this ID (any key if it is empty) satisfies `does`; `None` if there is no such key.
     pub(super) async fn any(&self, id: &str, does: impl Fn(&PublicKey) -> bool) -> Option<bool> {
         let fetched = self.with_key(id).await;
         let named = |key: &&Key| id.is_empty() || key.public.id() == id;
@@ -167,18 +167,18 @@ impl ExternalSigner {
         Some(keys.any(|key| does(&key.public)))
     }
 
-    /// The keys that others are told of.
+    /// Keys for OIDC discovery.
     pub(super) fn shown(&self) -> Vec<PublicKey> {
         let fetched = self.keys.load();
         fetched.keys.iter().filter(|key| !key.excluded).map(|key| key.public.clone()).collect()
     }
 
-    /// For how long they are known to be the right ones.
+    /// Time until the keys must be refreshed.
     pub(super) fn max_age(&self) -> Duration {
         self.keys.load().refresh_at.saturating_duration_since(self.clock.moment())
     }
 
-    /// The keys, fetched anew if none of them has this name.
+    /// Keys, fetched again if none of them has this ID.
     async fn with_key(&self, id: &str) -> Arc<Fetched> {
         let known = self.keys.load_full();
         if id.is_empty() || known.keys.iter().any(|key| key.public.id() == id) {
@@ -193,7 +193,7 @@ impl ExternalSigner {
         }
     }
 
-    /// Fetches the keys, unless somebody else just did.
+    /// Fetches the keys, unless another task has done so just now.
     async fn fetch(&self, known: &Arc<Fetched>) -> Result<Arc<Fetched>, String> {
         let _turn = self.fetching.lock().await;
         let current = self.keys.load_full();
@@ -217,7 +217,7 @@ impl ExternalSigner {
         Ok(fetched)
     }
 
-    /// Calls the signer, and waits for it where it is not there.
+    /// Calls the signer, and waits for it while it is unavailable.
     async fn call<Q, A>(
         &self,
         path: &'static str,
@@ -235,8 +235,7 @@ impl ExternalSigner {
     }
 }
 
-/// Fetches the keys whenever they are no longer known to be the right ones, as long as the signer is
-/// used.
+/// Fetches the keys whenever they are due, until the signer is dropped.
 async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
     let mut pause = None;
     loop {
@@ -256,7 +255,7 @@ async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
     }
 }
 
-/// The keys that the signer has told, if all of them are such.
+/// Decodes fetched keys; an error if any is invalid.
 fn read(said: proto::FetchKeysResponse, now: Moment) -> Result<Fetched, String> {
     let seconds = said.refresh_hint_seconds;
     let refresh = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
@@ -280,10 +279,10 @@ fn read(said: proto::FetchKeysResponse, now: Moment) -> Result<Fetched, String> 
         Ok(Key { public: public.with_id(&key.key_id), excluded })
     };
     let keys = said.keys.into_iter().map(key).collect::<Result<_, String>>()?;
-    // No clock runs that long.
+    // Avoids an overflow of the clock.
     let refresh = Duration::from_secs(refresh.min(u64::from(u32::MAX)));
     Ok(Fetched { keys, refresh_at: now + refresh })
 }
 
-/// What metrics say of a failure that the signer does not know of.
+/// Metric label of failures without a gRPC status.
 const NOT_GRPC: &str = "unknown-non-grpc";

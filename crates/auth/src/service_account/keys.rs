@@ -1,4 +1,4 @@
-//! What signs service accounts' tokens, and what verifies them.
+//! Keys that sign and verify service account tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use kevel_api::value::Value;
 use super::ExternalSigner;
 use crate::jose::{PrivateKey, PublicKey, sign};
 
-/// How long others may keep keys that are read once.
+/// Cache time of keys from files, which are read once.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// What signs tokens.
+/// Signer of tokens.
 #[derive(Debug)]
 pub enum Signer {
-    /// A key of this server's own.
+    /// Private key of this server.
     Key(Box<PrivateKey>),
-    /// Somebody else.
+    /// External signer.
     External(Arc<ExternalSigner>),
 }
 
@@ -29,17 +29,17 @@ impl Signer {
     }
 }
 
-/// The keys that verify tokens.
+/// Keys that verify tokens.
 #[derive(Clone, Debug)]
 pub enum Keys {
-    /// Those of files, which are read once.
+    /// Keys from files, which are read once.
     Files(Arc<[PublicKey]>),
-    /// Those that an external signer tells.
+    /// Keys of the external signer.
     External(Arc<ExternalSigner>),
 }
 
 impl Keys {
-    /// Whether a key of this name (any if it is empty) does it; `None` if there is none.
+    /// True if a key with this ID (any key if it is empty) satisfies `does`; `None` if there is no such key.
     pub(super) async fn any(&self, id: &str, does: impl Fn(&PublicKey) -> bool) -> Option<bool> {
         match self {
             Keys::Files(keys) => {
@@ -51,7 +51,7 @@ impl Keys {
         }
     }
 
-    /// Those that others are told of.
+    /// Keys for OIDC discovery.
     pub(super) fn shown(&self) -> Vec<PublicKey> {
         match self {
             Keys::Files(keys) => keys.to_vec(),
@@ -59,7 +59,7 @@ impl Keys {
         }
     }
 
-    /// For how long others may keep them.
+    /// Time for which clients may cache the keys.
     pub(super) fn max_age(&self) -> Duration {
         match self {
             Keys::Files(_) => HOUR,

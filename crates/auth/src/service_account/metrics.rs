@@ -1,28 +1,28 @@
-//! How tokens are used.
+//! Metrics of service account tokens.
 
 use std::sync::Arc;
 
 use kevel_server::metrics::{Counter, Description, Metrics};
 
-/// Uses of tokens that should not be used any longer, and of those that should.
+/// Counters of token uses.
 #[derive(Debug)]
 pub struct TokenUses {
-    /// Of tokens that do not say whom they are for.
+    /// Tokens without an audience.
     pub(super) legacy: Arc<Counter>,
-    /// Of tokens that should have been renewed.
+    /// Stale tokens, which should have been renewed.
     pub(super) stale: Arc<Counter>,
-    /// Of tokens that will have to be renewed.
+    /// Bound tokens that are not stale.
     pub(super) valid: Arc<Counter>,
-    /// Of tokens in secrets that somebody asked for.
+    /// Legacy tokens in manually created secrets.
     pub(super) manual: Arc<Counter>,
-    /// Of tokens in secrets that nobody asked for.
+    /// Legacy tokens in auto-generated secrets.
     pub(super) automatic: Arc<Counter>,
-    /// Of tokens in secrets that must not be used.
+    /// Invalidated legacy tokens.
     pub(super) invalid: Arc<Counter>,
 }
 
 impl TokenUses {
-    /// Counts under the reference's names.
+    /// Registers the counters with the reference's names.
     pub fn new(metrics: &Metrics) -> Self {
         let counter =
             |name, help| metrics.counter(Description { name, help, labels: &[] }).with(&[]);

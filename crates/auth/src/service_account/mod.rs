@@ -1,11 +1,11 @@
-//! Service accounts: users that live in a namespace, known by tokens that this server signs.
+//! Service accounts: users in a namespace, authenticated by tokens that this server signs.
 //!
-//! - [`Issuer`] signs tokens, or has them signed by an [`ExternalSigner`]; [`TokenRequest`] is how
-//!   somebody asks for one.
-//! - [`BoundTokens`] knows the users of such tokens, while what they are bound to is still there.
-//! - [`LegacyTokens`] knows those of the tokens in secrets, which never expire; [`tracking`] notes
-//!   since when their use is looked at.
-//! - [`OpenIdMetadata`] tells others how to verify tokens.
+//! - [`Issuer`] signs tokens, or has them signed by an [`ExternalSigner`]; [`TokenRequest`] is the API that issues
+//!   one.
+//! - [`BoundTokens`] authenticates such tokens, while the objects that they are bound to exist.
+//! - [`LegacyTokens`] authenticates the tokens in secrets, which never expire; [`tracking`] records since when their
+//!   use is tracked.
+//! - [`OpenIdMetadata`] publishes the documents by which others verify tokens.
 
 mod bound;
 mod claims;
@@ -35,25 +35,25 @@ pub use self::signed::Verifier;
 const USERNAME_PREFIX: &str = "system:serviceaccount:";
 const GROUP: &str = "system:serviceaccounts";
 
-/// The keys of [`User::extra`] that say where a token was mounted.
+/// Keys of [`User::extra`] for the pod and node of a token.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const NODE_UID: &str = "authentication.kubernetes.io/node-uid";
 
-/// The name of a service account as a user.
+/// User name of a service account.
 pub fn username(namespace: &str, name: &str) -> String {
     format!("{USERNAME_PREFIX}{namespace}:{name}")
 }
 
-/// What a good token says about its bearer.
+/// Identity in a valid token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Identity {
     namespace: String,
     account: Reference,
     pod: Option<Reference>,
     node: Option<Reference>,
-    /// The identifier of the token; empty if it has none.
+    /// Token ID (`jti`); empty if there is none.
     token_id: String,
 }
 
@@ -84,7 +84,7 @@ impl Identity {
     }
 }
 
-/// How a token with an identifier is named where credentials are.
+/// Credential ID of a token: `JTI=` and the token ID.
 pub(crate) fn credential_id(token_id: &str) -> String {
     format!("JTI={token_id}")
 }

@@ -1,4 +1,4 @@
-//! The objects that tokens name.
+//! Objects that tokens refer to.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kevel_store::cache::{At, Object};
 
 use super::claims::Reference;
 
-/// The kinds of objects that tokens name.
+/// Kinds of objects that tokens refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ServiceAccount,
@@ -35,26 +35,26 @@ impl Kind {
     }
 }
 
-/// Where those objects are kept, and looked for.
+/// Storages of these objects.
 #[derive(Debug)]
 pub struct Objects([Arc<Storage>; 4]);
 
 impl Objects {
-    /// Those of a server.
+    /// Takes the storages of a server.
     pub fn of(storages: &Storages) -> Result<Self, String> {
         let storage = |kind: Kind| storages.required("", kind.plural());
         let [accounts, secrets, pods, nodes] = Kind::ALL.map(storage);
         Ok(Objects([accounts?, secrets?, pods?, nodes?]))
     }
 
-    /// Time of the server.
+    /// Clock of the server.
     pub(crate) fn clock(&self) -> &Clock {
         &self.storage(Kind::ServiceAccount).registry.clock
     }
 
-    /// Facts that `read` takes of an object in the cache. An object that the cache does not have may have been made just
-    /// now. It is read once for each state of the object: tokens come with every request, and accounts, secrets and
-    /// pods may be large.
+    /// Facts that `read` takes of a cached object. If the cache lacks the object, which may lag behind, it is read
+    /// consistently. `read` runs once per state of the object: tokens come with every request, and accounts, secrets
+    /// and pods may be large.
     pub(super) async fn known<T: Send + Sync + 'static>(
         &self,
         kind: Kind,
@@ -94,7 +94,7 @@ impl Objects {
         Ok(found.reference.clone())
     }
 
-    /// The whole object as it is, which is not kept.
+    /// Current object, decoded and not cached.
     pub(super) async fn tree(
         &self,
         kind: Kind,
@@ -118,7 +118,7 @@ impl Objects {
         found.ok_or_else(|| StatusError::not_found(&GroupResource::new("", kind.plural()), name))
     }
 
-    /// All secrets' storage, for those who look for more than one.
+    /// Storage of secrets, for lookups of several.
     pub(crate) fn secrets(&self) -> &Arc<Storage> {
         self.storage(Kind::Secret)
     }
@@ -148,13 +148,13 @@ impl Lifetime {
         Lifetime { reference: Reference::of(object), deleted }
     }
 
-    /// Whether it was to be deleted before a moment. A time that cannot be read is past.
+    /// True if the deletionTimestamp is before a time. One that cannot be parsed counts as past.
     pub fn ended_before(&self, moment: i64) -> bool {
         let time = self.deleted.parse::<Time>();
         !self.deleted.is_empty() && time.map_or(true, |time| time.seconds < moment)
     }
 
-    /// Whether it was to be deleted.
+    /// True if there is a deletionTimestamp.
     pub fn has_end(&self) -> bool {
         !self.deleted.is_empty()
     }

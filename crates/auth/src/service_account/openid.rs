@@ -1,4 +1,4 @@
-//! How others verify tokens of this server: OpenID Connect Discovery 1.0.
+//! Discovery documents for the verification of tokens (OpenID Connect Discovery 1.0).
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use kevel_server::routes::Route;
 use super::keys::Keys;
 use crate::jose::PublicKey;
 
-/// Where the issuer says what it does.
+/// Path of the OpenID configuration.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Where its keys are.
+/// Path of the JSON Web Key Set.
 pub const JWKS_PATH: &str = "/openid/v1/jwks";
 
-/// Both, as OpenAPI tells of them.
+/// OpenAPI declarations of both documents.
 pub const OPEN_ID_DOCUMENTS: [PlainDocument; 2] = [
     PlainDocument {
         path: CONFIGURATION_PATH,
@@ -36,7 +36,7 @@ pub const OPEN_ID_DOCUMENTS: [PlainDocument; 2] = [
     },
 ];
 
-/// One of the two documents.
+/// Handler of one of the two documents.
 #[derive(Clone, Debug)]
 pub struct OpenIdMetadata {
     path: &'static str,
@@ -44,13 +44,13 @@ pub struct OpenIdMetadata {
     issuer: String,
     jwks_uri: String,
     keys: Keys,
-    /// The document, which changes with the keys.
+    /// Renders the document, which changes with the keys.
     document: fn(&OpenIdMetadata, &[PublicKey]) -> Vec<u8>,
 }
 
 impl OpenIdMetadata {
-    /// The two documents: what the issuer does, and its keys. An error if the issuer is none that
-    /// OpenID Connect can have; then there are none.
+    /// Makes the handlers of the configuration and the key set. An error if the issuer is not a valid OpenID Connect
+    /// issuer; then neither is served.
     pub fn new(issuer: &str, jwks_uri: &str, keys: &Keys) -> Result<[OpenIdMetadata; 2], String> {
         let https = issuer.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
         if !https {
@@ -106,7 +106,7 @@ fn configuration(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> Vec<u8> {
 }
 
 impl OpenIdMetadata {
-    /// The path that it stands at.
+    /// Route of the document.
     pub fn route(self) -> Route {
         let (path, produces) = (self.path, self.content_type);
         Route { path, consumes: None, produces, handler: Arc::new(self) }

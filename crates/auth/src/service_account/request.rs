@@ -1,4 +1,4 @@
-//! `serviceaccounts/token`: a token for the asking.
+//! `serviceaccounts/token`: the TokenRequest API.
 
 use std::sync::Arc;
 
@@ -15,42 +15,42 @@ use super::keys::Signer;
 use super::objects::{Kind, Lifetime, Objects};
 use super::{credential_id, username};
 
-/// Where auditors find which token was issued.
+/// Audit annotation with the ID of the issued token.
 const ISSUED_CREDENTIAL_ID: &str = "authentication.kubernetes.io/issued-credential-id";
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 
-/// The shortest and the longest validity that may be asked for, in seconds.
+/// Limits of `expirationSeconds`.
 const SHORTEST: i64 = 10 * 60;
 const LONGEST: i64 = 1 << 32;
 
-/// The validity that is asked for in tokens that are mounted into pods unasked, in seconds: those are
-/// extended, and it is told from others by being odd.
+/// `expirationSeconds` of tokens that admission mounts into pods. The odd number identifies tokens whose validity is
+/// extended.
 const MOUNTED: i64 = 60 * 60 + 7;
-/// To how many seconds they are extended.
+/// Extended validity in seconds.
 pub const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
-/// Who issues tokens, and how.
+/// Issuer of tokens.
 #[derive(Debug)]
 pub struct Issuer {
-    /// Its URL.
+    /// URL of the issuer.
     pub url: String,
-    /// What signs them.
+    /// Signer of the tokens.
     pub signer: Signer,
-    /// Whom they are for when nobody says so: this server.
+    /// Default audiences: those of this server.
     pub audiences: Vec<String>,
-    /// Their longest validity in seconds; 0 if there is none.
+    /// Maximum validity in seconds; 0 for none.
     pub max_expiration: i64,
-    /// Whether those that are mounted into pods are good for longer than asked for.
+    /// True if tokens mounted into pods are valid longer than requested.
     pub extend_expiration: bool,
-    /// To how much at most, in seconds; [`EXTENDED`] unless the signer signs for less.
+    /// Maximum extended validity in seconds: [`EXTENDED`], or less if the signer's limit is lower.
     pub extended_expiration: i64,
-    /// Whether a request may name the uid of the service account, and is refused if it is another's.
+    /// True if a request may name the service account's UID, which is then checked.
     pub check_uid: bool,
 }
 
-/// Creates tokens.
+/// Creater of `serviceaccounts/token`.
 #[derive(Debug)]
 pub struct TokenRequest {
     issuer: Arc<Issuer>,
@@ -58,7 +58,7 @@ pub struct TokenRequest {
 }
 
 impl TokenRequest {
-    /// Looks for service accounts, and for what tokens are to be bound to, among these objects.
+    /// Makes a creater that looks up service accounts and bound objects among `objects`.
     pub fn new(issuer: Arc<Issuer>, objects: Arc<Objects>) -> Self {
         TokenRequest { issuer, objects }
     }
@@ -108,7 +108,7 @@ impl TokenRequest {
         self.objects.reference(Kind::ServiceAccount, request.namespace, request.name).await
     }
 
-    /// Fills in what the request does not say.
+    /// Sets the fields that the request omits.
     fn complete(
         &self,
         request: &CreateRequest<'_>,
@@ -151,7 +151,7 @@ impl TokenRequest {
         Ok(())
     }
 
-    /// What the token is to be bound to.
+    /// Claims with the object that the token is bound to.
     async fn bound(
         &self,
         request: &CreateRequest<'_>,
@@ -204,8 +204,7 @@ impl TokenRequest {
         Ok(claims)
     }
 
-    /// The node that a pod runs on: whoever reads the token may want to know. One that is gone is
-    /// still named.
+    /// Node of a pod, as information in the token. A deleted node is still named.
     async fn node_of(&self, pod: &BoundPod) -> Result<Option<Reference>, StatusError> {
         let name = pod.node.as_str();
         if name.is_empty() {
@@ -287,7 +286,7 @@ impl Creater for TokenRequest {
     }
 }
 
-/// A request that names a service account must name the one that it is sent to.
+/// Checks that the name in a request is that of the service account in its path.
 fn check_name(request: &CreateRequest<'_>, token_request: &Value) -> Result<(), StatusError> {
     let said = token_request.str_at(&["metadata", "name"]);
     if said.is_empty() || said == request.name {
@@ -299,7 +298,7 @@ fn check_name(request: &CreateRequest<'_>, token_request: &Value) -> Result<(), 
     Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), request.name, error))
 }
 
-/// The validity that is asked for, if it may be.
+/// Requested validity; an error if it is out of range.
 fn validate(token_request: &Value) -> Result<i64, StatusError> {
     let validity =
         token_request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(0);

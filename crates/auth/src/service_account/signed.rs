@@ -1,4 +1,4 @@
-//! Whether a token was signed here, and for whom.
+//! Verification of tokens: issuer, signature and audiences.
 
 use std::sync::Arc;
 
@@ -10,34 +10,34 @@ use super::keys::Keys;
 use super::metrics::TokenUses;
 use crate::jose::{Token, audience_claim};
 
-/// The annotation of requests with a token that does not say whom it is for.
+/// Audit annotation of requests with a token without an audience.
 const LEGACY_TOKEN: &str = "authentication.k8s.io/legacy-token";
 
-/// What tokens are verified with, whatever they say besides.
+/// Verifier of tokens' issuer, signature and audience.
 #[derive(Clone, Debug)]
 pub struct Verifier {
-    /// Who may have issued a token.
+    /// Accepted issuers.
     pub issuers: Vec<String>,
-    /// Which keys may have signed it.
+    /// Accepted keys.
     pub keys: Keys,
-    /// Whom this server is for: what tokens are for that do not say so.
+    /// Audiences of this server, which apply to tokens without an audience.
     pub audiences: Vec<String>,
-    /// Counts what tokens are used.
+    /// Counters of token uses.
     pub uses: Arc<TokenUses>,
 }
 
-/// A token that was signed here.
+/// A verified token.
 #[derive(Debug)]
 pub(super) struct Signed {
     pub claims: Value,
-    /// For which of the audiences it is good.
+    /// Requested audiences that the token is valid for.
     pub audiences: Vec<String>,
-    /// What the audit log should tell.
+    /// Audit annotations.
     pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Verifier {
-    /// What a token says; `None` if it is none of these issuers'.
+    /// Verifies a token; `None` if it is not of these issuers.
     pub(super) async fn verify(
         &self,
         token: &str,
@@ -78,7 +78,7 @@ impl Verifier {
     }
 }
 
-/// `["a" "b"]`
+/// Quoted list as Go prints it: `["a" "b"]`.
 fn quoted(all: &[String]) -> String {
     let all: Vec<_> = all.iter().map(|one| quote(one).to_string()).collect();
     format!("[{}]", all.join(" "))

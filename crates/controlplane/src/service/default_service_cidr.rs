@@ -37,7 +37,7 @@ impl DefaultServiceCidr {
         }
     }
 
-    /// Repeats the check at every [`INTERVAL`]; never returns.
+    /// Repeats the check at every `INTERVAL`; never returns.
     pub async fn keep(self) {
         loop {
             tokio::time::sleep(INTERVAL).await;

@@ -84,7 +84,7 @@ impl RepairIps {
         Ok(())
     }
 
-    /// Checks objects on their events, and everything at every [`RESYNC`]; never returns.
+    /// Checks objects on their events, and everything at every `RESYNC`; never returns.
     pub fn keep(self) -> impl Future<Output = ()> + Send + 'static {
         let [services, addresses] = self.queues.clone();
         let informers = {

@@ -54,7 +54,7 @@ impl RepairPorts {
         }
     }
 
-    /// Runs at every [`INTERVAL`]; never returns.
+    /// Runs at every `INTERVAL`; never returns.
     pub async fn keep(mut self) {
         loop {
             tokio::time::sleep(INTERVAL).await;

@@ -1,4 +1,4 @@
-//! What is counted of the signer, by the reference's names.
+//! Metrics of the external signer, with the reference's names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metr
 const SECONDS: &[f64] =
     &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-/// The metrics of the signer.
+/// Metrics of the external signer.
 #[derive(Debug)]
 pub(super) struct SignerMetrics {
     last_fetch: Arc<Family<Gauge>>,

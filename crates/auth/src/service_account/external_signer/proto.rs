@@ -1,21 +1,20 @@
-//! The messages of `v1.ExternalJWTSigner`, written out by hand: generating them would ask everybody
-//! who builds this for a protobuf compiler.
+//! Messages of `v1.ExternalJWTSigner`, written by hand: generating them would need a protobuf compiler at build time.
 
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct SignJwtRequest {
-    /// As they stand in the token.
+    /// Claims as in the token: base64url.
     #[prost(string, tag = "1")]
     pub claims: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct SignJwtResponse {
-    /// As it stands in the token.
+    /// Header as in the token: base64url.
     #[prost(string, tag = "1")]
     pub header: String,
-    /// As it stands in the token.
+    /// Signature as in the token: base64url.
     #[prost(string, tag = "2")]
     pub signature: String,
 }
@@ -37,7 +36,7 @@ pub struct FetchKeysResponse {
 pub struct Key {
     #[prost(string, tag = "1")]
     pub key_id: String,
-    /// RFC 5280's SubjectPublicKeyInfo.
+    /// SubjectPublicKeyInfo (RFC 5280).
     #[prost(bytes = "vec", tag = "2")]
     pub key: Vec<u8>,
     #[prost(bool, tag = "3")]
