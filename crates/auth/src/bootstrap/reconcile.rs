@@ -1,22 +1,22 @@
-//! What an object lacks of what it should be.
+//! Reconciliation of default roles and bindings (upstream: ReconcileRoleOptions).
 
 use kevel_api::value::{Map, Value};
 
 use super::policy::AUTOUPDATE;
 use crate::rule::{self, Coverage};
 
-/// What has to be done to an object.
+/// Change that an object needs.
 #[derive(Debug, PartialEq)]
 pub(super) enum Change {
     None,
-    /// Something, but it must not be touched.
+    /// The object needs a change, but is protected by the autoupdate annotation.
     Protected,
     Update(Value),
     Recreate,
 }
 
-/// Compares a role or binding with what it should be. What it has beyond that stays, and what it says
-/// in labels and annotations goes before what it should say.
+/// Compares a role or binding with the desired one. Additional rules and subjects stay, and existing labels and
+/// annotations take precedence.
 pub(super) fn reconcile(existing: &Value, desired: &Value) -> Change {
     let protected = existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false";
     let change = match desired.at(&["roleRef"]) {
@@ -57,7 +57,7 @@ fn complete(existing: &Value, desired: &Value) -> Value {
         rule::uncovered([&Coverage::new(&held)], &rule::rules(desired)).unwrap_or_default();
     append(map, "rules", missing.iter().map(|rule| rule.to_value()).collect());
     match desired.at(&["aggregationRule"]) {
-        // A role that should not gather rules has all that it should have.
+        // The aggregationRule is removed: the desired rules are complete without one.
         None => {
             map.remove("aggregationRule");
         }
@@ -93,7 +93,7 @@ fn items<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
     object.at(path).and_then(Value::as_list).unwrap_or_default()
 }
 
-/// Adds items to a list, which is made where there is none.
+/// Adds items to a list, which is created if absent.
 fn append(map: &mut Map, field: &str, items: Vec<Value>) {
     if items.is_empty() {
         return;
@@ -103,7 +103,7 @@ fn append(map: &mut Map, field: &str, items: Vec<Value>) {
     }
 }
 
-/// The value of a field, made where there is none or a null.
+/// Value of a field, created if it is absent or null.
 fn at_or_new<'m>(map: &'m mut Map, field: &str, make: impl Fn() -> Value) -> &'m mut Value {
     let value = map.entry_or_insert_with(field, &make);
     if value.is_null() {

@@ -1,10 +1,10 @@
-//! The algorithms by which tokens are signed (RFC 7518, section 3).
+//! Signature algorithms of tokens (RFC 7518, section 3).
 
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
 use super::p521;
 
-/// What a key is for.
+/// Kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Rsa,
@@ -13,16 +13,16 @@ pub enum Kind {
     P521,
 }
 
-/// A way to sign.
+/// Signature algorithm.
 #[derive(Debug)]
 pub struct Algorithm {
     pub name: &'static str,
-    /// The only keys that it is tried with.
+    /// Kind of key that the algorithm may be used with.
     pub kind: Kind,
     verification: Verification,
 }
 
-/// Who verifies.
+/// Implementation of the verification.
 #[derive(Debug)]
 enum Verification {
     Ring(&'static dyn VerificationAlgorithm),
@@ -30,7 +30,7 @@ enum Verification {
 }
 
 impl Algorithm {
-    /// Whether the owner of a key of this algorithm's kind has signed the message.
+    /// Verifies a signature with a key of this algorithm's kind.
     pub(super) fn verify(&self, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
         match self.verification {
             Verification::Ring(algorithm) => {
@@ -41,7 +41,7 @@ impl Algorithm {
     }
 }
 
-/// Every algorithm that is understood. None of them is symmetric.
+/// All supported algorithms. None of them is symmetric.
 pub static ALGORITHMS: [Algorithm; 9] = [
     rsa("RS256", &signature::RSA_PKCS1_2048_8192_SHA256),
     rsa("RS384", &signature::RSA_PKCS1_2048_8192_SHA384),
@@ -66,7 +66,7 @@ const fn rsa(name: &'static str, verification: &'static dyn VerificationAlgorith
     Algorithm { name, kind: Kind::Rsa, verification: Verification::Ring(verification) }
 }
 
-/// The algorithm of a name, for keys of a kind.
+/// Algorithm by name, for keys of a kind.
 pub fn find(name: &str, kind: Kind) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|algorithm| algorithm.name == name && algorithm.kind == kind)
 }

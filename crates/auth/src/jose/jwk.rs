@@ -1,4 +1,4 @@
-//! Keys in key sets (RFC 7517).
+//! JSON Web Keys (RFC 7517).
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use kevel_server::certificates::der::{self, element};
 use super::algorithm::Kind;
 use super::key::{CURVES, Curve, PublicKey, rsa_parts};
 
-/// The most that a modulus may have; that of the largest keys that are verified with.
+/// Maximum size of an RSA modulus in bytes: that of the largest supported keys.
 const LARGEST_MODULUS: usize = 1024;
 
 impl PublicKey {
-    /// The key as it stands in a key set, its fields in the reference's order.
+    /// JSON Web Key, with its fields in the reference's order.
     pub fn to_jwk(&self) -> String {
         let (id, algorithm) = (self.id(), self.algorithm());
         let curve = Curve::of(self.kind());
@@ -35,7 +35,7 @@ impl PublicKey {
         text
     }
 
-    /// A key of a key set; `None` if it is not one that verifies signatures.
+    /// Reads a JSON Web Key; `None` if it is not a supported signature key.
     pub fn from_jwk(jwk: &Value) -> Option<Self> {
         if !matches!(jwk.str_at(&["use"]), "" | "sig") {
             return None;
@@ -65,13 +65,13 @@ impl PublicKey {
     }
 }
 
-/// The two numbers of a point that is not compressed.
+/// Coordinates of an uncompressed point.
 fn point_parts(point: &[u8]) -> Option<(&[u8], &[u8])> {
     let numbers = point.strip_prefix(&[4])?;
     numbers.split_at_checked(numbers.len() / 2)
 }
 
-/// A number that is not negative, encoded.
+/// DER encoding of a non-negative integer.
 fn integer(digits: &[u8]) -> Vec<u8> {
     let start = digits.iter().position(|digit| *digit != 0).unwrap_or(digits.len() - 1);
     let digits = digits.get(start..).unwrap_or_default();

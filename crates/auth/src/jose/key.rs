@@ -1,4 +1,4 @@
-//! The keys that sign and verify tokens, as files have them.
+//! Keys that sign and verify tokens, in PEM files.
 
 use std::fmt;
 
@@ -16,18 +16,18 @@ use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use super::algorithm::{self, Kind};
 use super::p521;
 
-/// Object identifiers, as they are encoded.
+/// DER-encoded object identifiers.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 
-/// An elliptic curve.
+/// Elliptic curve.
 pub(super) struct Curve {
     identifier: &'static [u8],
     pub kind: Kind,
-    /// What key sets call it.
+    /// Name in JSON Web Keys.
     pub name: &'static str,
     algorithm: &'static str,
-    /// How many bytes a coordinate has.
+    /// Size of a coordinate in bytes.
     pub size: usize,
 }
 
@@ -56,17 +56,17 @@ pub(super) static CURVES: [Curve; 3] = [
 ];
 
 impl Curve {
-    /// That of keys of a kind; `None` for those that have none.
+    /// Curve of a kind of key; `None` for RSA.
     pub fn of(kind: Kind) -> Option<&'static Curve> {
         CURVES.iter().find(|curve| curve.kind == kind)
     }
 }
 
-/// A key that verifies tokens.
+/// Key that verifies tokens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     kind: Kind,
-    /// RSA: modulus and exponent, encoded (PKCS #1). ECDSA: the point, not compressed.
+    /// RSA: modulus and exponent, DER-encoded (PKCS #1). ECDSA: the uncompressed point.
     material: Vec<u8>,
     id: String,
 }
@@ -78,7 +78,7 @@ impl fmt::Debug for PublicKey {
 }
 
 impl PublicKey {
-    /// All keys of a file: public ones, those of private ones, and those of certificates.
+    /// All keys of a PEM file: public keys, and those of private keys and certificates.
     pub fn all_from_pem(pem: &[u8]) -> Result<Vec<Self>, String> {
         let mut keys = Vec::new();
         for (_, der) in sections(pem) {
@@ -95,18 +95,18 @@ impl PublicKey {
 
     pub(super) fn new(kind: Kind, material: Vec<u8>) -> Self {
         let spki = spki(kind, &material);
-        // Not reversible: nobody is to take the identifier for the key.
+        // A hash, so that the ID does not disclose the key.
         let id = base64::encode_url(digest(&SHA256, &spki).as_ref());
         PublicKey { kind, material, id }
     }
 
-    /// The same key under another name.
+    /// The key with another ID.
     pub(crate) fn with_id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.id);
         self
     }
 
-    /// A key with its algorithm (RFC 5280's SubjectPublicKeyInfo).
+    /// Reads a SubjectPublicKeyInfo (RFC 5280).
     pub(crate) fn from_spki(der: &[u8]) -> Option<Self> {
         let mut spki = Reader(der).open(der::SEQUENCE)?;
         let mut algorithm = spki.open(der::SEQUENCE)?;
@@ -118,12 +118,12 @@ impl PublicKey {
         Some(PublicKey::new(kind, material.to_vec()))
     }
 
-    /// What tokens name it by.
+    /// Key ID (`kid`).
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The algorithm that service account tokens are signed with by the owner of such a key.
+    /// Algorithm of service account tokens that are signed with such a key.
     pub fn algorithm(&self) -> &'static str {
         Curve::of(self.kind).map_or("RS256", |curve| curve.algorithm)
     }
@@ -136,14 +136,14 @@ impl PublicKey {
         &self.material
     }
 
-    /// Whether the message was signed so by the owner of the key.
+    /// Verifies the signature of a message by an algorithm.
     pub fn verify(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let Some(algorithm) = algorithm::find(algorithm, self.kind) else { return false };
         algorithm.verify(&self.material, message, signature)
     }
 }
 
-/// A key that signs tokens.
+/// Key that signs tokens.
 pub struct PrivateKey {
     public: PublicKey,
     pair: Pair,
@@ -163,7 +163,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// The first private key of a file.
+    /// Reads the first private key of a PEM file.
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
         let invalid = "data does not contain a valid RSA or ECDSA private key";
         let mut problem = invalid.to_owned();
@@ -196,17 +196,17 @@ impl PrivateKey {
         Ok(PrivateKey { public: private.public, pair, random })
     }
 
-    /// The key that verifies what this one signs.
+    /// Public key that verifies the signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// How it signs.
+    /// Signature algorithm.
     pub fn algorithm(&self) -> &'static str {
         self.public.algorithm()
     }
 
-    /// The signature of a message.
+    /// Signs a message.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, String> {
         const FAILED: &str = "the key cannot sign";
         match &self.pair {
@@ -225,7 +225,7 @@ impl PrivateKey {
     }
 }
 
-/// A private key that was read.
+/// A parsed private key.
 struct Private<'a> {
     public: PublicKey,
     secret: Secret<'a>,
@@ -238,7 +238,7 @@ enum Secret<'a> {
 }
 
 impl<'a> Private<'a> {
-    /// In any of the three forms: PKCS #1, PKCS #8, SEC 1.
+    /// Parses any of three forms: PKCS #1, PKCS #8, SEC 1.
     fn read(der: &'a [u8]) -> Option<Self> {
         Private::pkcs1(der).or_else(|| Private::pkcs8(der)).or_else(|| Private::sec1(der, None))
     }
@@ -320,7 +320,7 @@ fn spki(kind: Kind, material: &[u8]) -> Vec<u8> {
     element(der::SEQUENCE, &[&algorithm, &key])
 }
 
-/// The sections of a file, up to the first that is broken.
+/// Sections of a PEM file, up to the first broken one.
 fn sections(pem: &[u8]) -> impl Iterator<Item = (SectionKind, Vec<u8>)> {
     <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).map_while(Result::ok)
 }

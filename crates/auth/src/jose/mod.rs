@@ -1,7 +1,7 @@
-//! JSON web tokens: signed claims (RFC 7515, RFC 7519).
+//! JSON Web Tokens: signed claims (RFC 7515, RFC 7519).
 //!
-//! What is accepted is decided by keys, never by tokens: an algorithm is tried only with a key of its
-//! own kind, so neither `none` nor a public key taken for a shared secret can come to pass.
+//! Keys decide which algorithms are accepted, never tokens: an algorithm is only used with a key of its own kind. So
+//! neither `none` nor a public key used as a shared secret can pass.
 
 mod algorithm;
 mod jwk;
@@ -16,11 +16,10 @@ use kevel_codec::{base64, json};
 pub use self::algorithm::ALGORITHMS;
 pub use self::key::{PrivateKey, PublicKey};
 
-/// The longest token that is looked at: more than any header of a request may have.
+/// Maximum length of a token: more than any request header may have.
 const LONGEST: usize = 1 << 20;
 
-/// A token that was taken apart. Nothing in it is to be believed before it is
-/// [verified](Token::verify).
+/// A parsed token. Not trusted before it is [verified](Token::verify).
 pub struct Token<'a> {
     algorithm: String,
     key_id: String,
@@ -31,13 +30,13 @@ pub struct Token<'a> {
 
 impl fmt::Debug for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the token.
+        // The token itself is secret.
         f.debug_struct("Token").field("key_id", &self.key_id).finish_non_exhaustive()
     }
 }
 
 impl<'a> Token<'a> {
-    /// Takes a token apart; `None` if it is none, or one that says things twice.
+    /// Parses a token; `None` if it is malformed or has duplicate fields.
     pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > LONGEST {
             return None;
@@ -48,7 +47,7 @@ impl<'a> Token<'a> {
             return None;
         }
         let header = object(header)?;
-        // What is critical has to be understood (RFC 7515, section 4.1.11), and nothing is here.
+        // Critical header fields must be understood (RFC 7515, section 4.1.11), and none is supported.
         if header.at(&["crit"]).is_some() {
             return None;
         }
@@ -61,34 +60,34 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// Which key it says to be signed with; empty if it does not say.
+    /// Key ID in the header; empty if there is none.
     pub fn key_id(&self) -> &str {
         &self.key_id
     }
 
-    /// How it says to be signed.
+    /// Algorithm in the header.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
 
-    /// What it claims, which may be a lie.
+    /// Claims, not verified.
     pub fn unverified(&self) -> &Value {
         &self.claims
     }
 
-    /// What it claims, if one of the keys has signed it.
+    /// Claims, if one of the keys has signed the token.
     pub fn verify<'k>(self, keys: impl IntoIterator<Item = &'k PublicKey>) -> Option<Value> {
         let verified = keys.into_iter().any(|key| self.is_signed_with(key));
         verified.then_some(self.claims)
     }
 
-    /// Whether the owner of a key has signed it.
+    /// True if the key has signed the token.
     pub fn is_signed_with(&self, key: &PublicKey) -> bool {
         key.verify(&self.algorithm, self.signed.as_bytes(), &self.signature)
     }
 }
 
-/// A token of these claims.
+/// Signs a token with these claims.
 pub fn sign(key: &PrivateKey, claims: &Value) -> Result<String, String> {
     let header = Map::from_iter([
         ("alg", Value::from(key.algorithm())),
@@ -104,18 +103,18 @@ pub fn sign(key: &PrivateKey, claims: &Value) -> Result<String, String> {
     Ok(format!("{signed}.{signature}"))
 }
 
-/// A point in time among the claims, in seconds; an error if it is something else.
+/// Time claim in seconds; an error if it is not a number.
 pub fn time_claim(claims: &Value, name: &str) -> Result<Option<i64>, String> {
     match claims.at(&[name]) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Int(seconds)) => Ok(Some(*seconds)),
-        // Go's conversion of what is out of range is a number, too; ours is the nearest.
+        // Out of range, Go's conversion gives an arbitrary number; this one the nearest.
         Some(Value::Float(seconds)) => Ok(Some(*seconds as i64)),
         Some(_) => Err(format!("claim {name} is not a time")),
     }
 }
 
-/// The audiences among the claims: a string or a list of strings.
+/// Audience claim: a string or a list of strings.
 pub fn audience_claim(claims: &Value) -> Result<Vec<String>, String> {
     let wrong = || "claim aud is neither a string nor a list of strings".to_owned();
     match claims.at(&["aud"]) {
@@ -129,7 +128,7 @@ pub fn audience_claim(claims: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// A part of a token, which has to be an object whose fields are there once.
+/// Decodes a part of a token, which must be an object without duplicate fields.
 fn object(part: &str) -> Option<Value> {
     let text = base64::decode_url(part)?;
     let decoded = json::decode_any(&text, json::Unknown::Report).ok()?;

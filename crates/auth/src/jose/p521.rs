@@ -1,25 +1,25 @@
-//! The curve P-521, which `ring` does not have.
+//! Curve P-521, which `ring` does not support.
 
 use p521::ecdsa::signature::{Signer as _, Verifier as _};
 use p521::ecdsa::{Signature, SigningKey, VerifyingKey};
 
-/// How long a number of the curve is.
+/// Size of a coordinate in bytes.
 const SIZE: usize = 66;
 
-/// Whether the owner of a point has signed the message (ES512).
+/// Verifies a signature (ES512).
 pub(super) fn verify(point: &[u8], message: &[u8], signature: &[u8]) -> bool {
     let key = VerifyingKey::from_sec1_bytes(point);
     let (Ok(key), Ok(signature)) = (key, Signature::from_slice(signature)) else { return false };
     key.verify(message, &signature).is_ok()
 }
 
-/// A key that signs.
+/// Key that signs.
 pub(super) struct KeyPair(SigningKey);
 
 impl KeyPair {
-    /// The key of a secret, if the point is its own.
+    /// Makes the key of a secret; an error if the point is not its public key.
     pub fn new(secret: &[u8], point: &[u8]) -> Result<Self, &'static str> {
-        // Some write numbers without their leading zeros.
+        // Some encoders drop leading zeros.
         let mut number = [0; SIZE];
         let start = SIZE.checked_sub(secret.len()).ok_or("InvalidEncoding")?;
         number.iter_mut().skip(start).zip(secret).for_each(|(digit, given)| *digit = *given);
@@ -30,7 +30,7 @@ impl KeyPair {
         }
     }
 
-    /// The signature of a message (ES512).
+    /// Signs a message (ES512).
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let signature: Signature = self.0.try_sign(message).ok()?;
         Some(signature.to_bytes().to_vec())

@@ -9,7 +9,7 @@ const P521_KEY: &[u8] = include_bytes!("../../tests/data/p521.key");
 const ES512: &str = include_str!("../../tests/data/es512.jwt");
 const PS256: &str = include_str!("../../tests/data/ps256.jwt");
 
-/// The hash of the public key, as openssl makes it.
+/// Hash of the public key, computed with openssl.
 const RSA_ID: &str = "t3YuPSZ8w1kR3XcAwwr5ERMFBPrysnMcqgMRtn9DPtM";
 const P384_ID: &str = "FPV4hM3LVkc9s9S2SjMM5jBZjUMUY8TRmavmO3PkjVs";
 const P521_ID: &str = "RxH1dpChAD2qfCAiSOwQdsGrUuNpcDcJ6MEnWcp_c8Q";
@@ -81,21 +81,21 @@ fn what_is_signed_is_verified() {
         for others in all_keys.into_iter().filter(|keys| *keys != public) {
             assert_eq!(Token::parse(&token).unwrap().verify(others), None);
         }
-        // Signed by the key, but not in the way that it says.
+        // Signed with the key, but by another algorithm than the header's.
         for Algorithm { name, .. } in &ALGORITHMS {
             let token = signed_as(key, name);
             let verified =
                 all_keys.iter().any(|keys| Token::parse(&token).unwrap().verify(*keys).is_some());
             assert_eq!(verified, *name == algorithm, "{name} with a key for {algorithm}");
         }
-        // A key that went through a key set is the same.
+        // A key is unchanged by a round trip through a key set.
         let decoded = json::decode_any(public[0].to_jwk().as_bytes(), json::Unknown::Report);
         let again = PublicKey::from_jwk(&decoded.unwrap().value).unwrap();
         assert_eq!(again, public[0]);
     }
 }
 
-/// A token whose header names an algorithm, whatever the key is for.
+/// Token with this algorithm in its header, whatever the key is for.
 fn signed_as(key: &PrivateKey, algorithm: &str) -> String {
     let unsigned = forged(&format!(r#"{{"alg":"{algorithm}"}}"#), "{}", b"");
     let signature = key.sign(unsigned.trim_end_matches('.').as_bytes()).unwrap();
@@ -110,7 +110,7 @@ fn points_that_are_none_of_their_curve_verify_nothing() {
         let decoded = json::decode_any(jwk.as_bytes(), json::Unknown::Report).unwrap();
         PublicKey::from_jwk(&decoded.value)
     };
-    // Too long, of another curve, and beside the curve.
+    // Too long, of another curve, and not on the curve.
     let x = jwk.split(r#""x":""#).nth(1).unwrap().split('"').next().unwrap();
     assert_eq!(read(&jwk.replace(x, &format!("AAAA{x}"))), None);
     assert_eq!(read(&jwk.replace("P-521", "P-256")), None);
@@ -118,7 +118,7 @@ fn points_that_are_none_of_their_curve_verify_nothing() {
     assert_eq!(Token::parse(ES512).unwrap().verify([&beside]), None);
 }
 
-/// A token with another header or claims than were signed.
+/// Token with this header, claims and signature.
 fn forged(header: &str, claims: &str, signature: &[u8]) -> String {
     let [header, claims] = [header, claims].map(|part| base64::encode_url(part.as_bytes()));
     format!("{header}.{claims}.{}", base64::encode_url(signature))
@@ -140,10 +140,10 @@ fn what_was_not_signed_is_not_believed() {
         forged(r#"{"alg":"None"}"#, "{}", b""),
         forged(r#"{}"#, "{}", b""),
         forged(r#"{"alg":"RS256"}"#, "{}", b""),
-        // The public key taken for a shared secret.
+        // Public key used as a shared secret.
         hmac(r#"{"alg":"HS256"}"#, spki),
         hmac(r#"{"alg":"RS256"}"#, spki),
-        // Another algorithm, or other claims, under a good signature.
+        // Another algorithm or other claims with a valid signature.
         forged(r#"{"alg":"PS256"}"#, "{}", &signature),
         forged(r#"{"alg":"ES256"}"#, "{}", &signature),
         forged(r#"{"alg":"RS256"}"#, r#"{"a":1}"#, &signature),

@@ -1,8 +1,8 @@
-//! Who has the cluster roles, the controllers excepted.
+//! Default ClusterRoleBindings, except those of the controllers.
 
 use super::{ClusterRoleBinding, group, system_account, user};
 
-/// The bindings, by name; each binds the cluster role of its own name.
+/// Bindings by name; each binds the ClusterRole of its own name.
 pub(in crate::bootstrap) const CLUSTER_ROLE_BINDINGS: &[ClusterRoleBinding] = &[
     ClusterRoleBinding { name: "cluster-admin", subjects: &[group("system:masters")] },
     ClusterRoleBinding { name: "system:basic-user", subjects: &[group("system:authenticated")] },

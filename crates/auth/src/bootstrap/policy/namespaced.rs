@@ -1,8 +1,8 @@
-//! The roles in the system's namespaces, and who has them.
+//! Default Roles and RoleBindings in the system namespaces.
 
 use super::{READ, Role, RoleBinding, on, system_account, user};
 
-/// The roles, by namespace and name.
+/// Roles by namespace and name.
 pub(in crate::bootstrap) const ROLES: &[Role] = &[
     Role {
         namespace: "kube-public",
@@ -54,7 +54,7 @@ pub(in crate::bootstrap) const ROLES: &[Role] = &[
     },
 ];
 
-/// The bindings, by namespace and name.
+/// Bindings by namespace and name.
 pub(in crate::bootstrap) const ROLE_BINDINGS: &[RoleBinding] = &[
     RoleBinding {
         namespace: "kube-public",
