@@ -1,8 +1,7 @@
-//! Who asks, and may they: [`authentication`] and [`service_account`] know users by tokens and front
-//! proxies ([`jose`] verifies what is signed); role-based access control, the policy that a new
-//! cluster starts with, and the rule that nobody grants what they do not have say what they may do.
+//! Authentication and authorization: [`authentication`] and [`service_account`] authenticate tokens and front proxies
+//! ([`jose`] verifies signatures); RBAC, the default policy of a new cluster and the escalation check authorize.
 //!
-//! How a server puts the latter together:
+//! Setup of authorization in a server:
 //!
 //! ```text
 //! let rbac = Arc::new(Rbac::new(Sources::of(&storages)?));

@@ -1,4 +1,4 @@
-//! A rule of a role: what it allows, and whether it is covered by others.
+//! PolicyRule of a role: matching of requests, and coverage by other rules.
 
 mod coverage;
 
@@ -10,29 +10,29 @@ use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 use kevel_server::authorization::Attributes;
 
-/// Stands for every verb, group, resource or path.
+/// Wildcard for verbs, groups, resources and paths.
 const ALL: &str = "*";
-/// How many single permissions the rules of one role may come to when somebody's right to grant
-/// them is checked one by one. The largest role of a new cluster comes to a few hundred.
+/// Limit on the single permissions of a role's rules in an escalation check. The largest default role has a few
+/// hundred.
 pub const MAX_PERMISSIONS: usize = 20_000;
 
 /// `PolicyRule` of rbac.authorization.k8s.io/v1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicyRule {
-    /// What may be done; `*` is everything.
+    /// Verbs; `*` is all of them.
     pub verbs: Vec<String>,
-    /// In which API groups; `*` is all of them.
+    /// API groups; `*` is all of them.
     pub api_groups: Vec<String>,
-    /// With which resources; `*` is all of them.
+    /// Resources; `*` is all of them.
     pub resources: Vec<String>,
-    /// With which objects; empty is all of them.
+    /// Names of objects; empty is all of them.
     pub resource_names: Vec<String>,
-    /// Or: at which paths that are no resources.
+    /// Paths that are not resources.
     pub non_resource_urls: Vec<String>,
 }
 
 impl PolicyRule {
-    /// Every field, under its name and in the order in which messages show it.
+    /// Fields with their JSON and Go names, in the order of messages.
     fn fields(&self) -> [(&'static str, &'static str, &Vec<String>); 5] {
         [
             ("apiGroups", "APIGroups", &self.api_groups),
@@ -53,14 +53,14 @@ impl PolicyRule {
         }
     }
 
-    /// The rule as a part of a role.
+    /// The rule as a value in a role.
     pub fn to_value(&self) -> Value {
         let list = |texts: &Vec<String>| texts.iter().map(|text| text.as_str().into()).collect();
         let fields = self.fields().into_iter().filter(|(_, _, texts)| !texts.is_empty());
         Map::from_iter(fields.map(|(name, _, texts)| (name, Value::List(list(texts))))).into()
     }
 
-    /// Whether the rule allows what is asked for.
+    /// True if the rule allows the request.
     pub fn allows(&self, asked: &Attributes<'_>) -> bool {
         kevel_compute::charge(1);
         let verb = self.verbs.iter().any(|verb| verb == ALL || verb == asked.verb);
@@ -82,12 +82,12 @@ impl PolicyRule {
         on_resources.checked_add(on_paths)
     }
 
-    /// The single permissions that the rule consists of.
+    /// Single permissions of the rule.
     fn permissions(&self) -> impl Iterator<Item = PolicyRule> + '_ {
         let on_resources = self.api_groups.iter().flat_map(move |group| {
             self.resources.iter().flat_map(move |resource| {
                 self.verbs.iter().flat_map(move |verb| {
-                    // Where no object is named, all are meant: one permission, without a name.
+                    // Without `resourceNames`, one permission without a name.
                     let unnamed = self.resource_names.is_empty().then(Vec::new);
                     let named = self.resource_names.iter().map(|name| vec![name.clone()]);
                     unnamed.into_iter().chain(named).map(move |resource_names| PolicyRule {
@@ -111,7 +111,7 @@ impl PolicyRule {
     }
 }
 
-/// As messages about escalation show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+/// As messages about escalation print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
 impl fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.fields().into_iter().filter(|(_, _, texts)| !texts.is_empty());
@@ -120,12 +120,12 @@ impl fmt::Display for PolicyRule {
     }
 }
 
-/// Texts as `%q` prints a slice of them: `["a" "b"]`.
+/// Texts as Go's `%q` prints a slice: `["a" "b"]`.
 pub(crate) fn quoted(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }
 
-/// The rules of a role.
+/// Rules of a role.
 pub fn rules(role: &Value) -> Vec<PolicyRule> {
     let rules = role.at(&["rules"]).and_then(Value::as_list).unwrap_or_default();
     let read = |rule: &Value| {
@@ -140,7 +140,7 @@ fn strings(value: &Value, field: &str) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whether a rule's resource (`pods`, `pods/log`, `*/scale`, `*`) is the one asked for.
+/// True if a rule's resource (`pods`, `pods/log`, `*/scale`, `*`) matches the request's.
 fn names(rule: &str, resource: &str, subresource: &str) -> bool {
     if rule == ALL {
         return true;
@@ -152,7 +152,7 @@ fn names(rule: &str, resource: &str, subresource: &str) -> bool {
     part(resource) == Some(subresource) || part(ALL) == Some(subresource)
 }
 
-/// Whether a rule's path is the one asked for, or ends with a star and begins it.
+/// True if a rule's path equals the request's, or ends with `*` and is a prefix of it.
 fn url_covers(rule: &str, asked: &str) -> bool {
     rule == asked || (rule.ends_with('*') && asked.starts_with(rule.trim_end_matches('*')))
 }

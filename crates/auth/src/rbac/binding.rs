@@ -8,7 +8,7 @@ use kevel_server::user::User;
 
 use super::role::RoleRef;
 
-/// A binding of either kind.
+/// A RoleBinding or ClusterRoleBinding.
 #[derive(Debug)]
 pub(super) struct Binding {
     namespace: Arc<str>,
@@ -18,7 +18,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// The binding of a key of the cache: `namespace/name`, or `name`.
+    /// Reads a binding with its cache key: `namespace/name`, or `name`.
     pub fn read(key: &str, object: &Value) -> Self {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
         let subjects = object.list_at(&["subjects"]).iter().map(|subject| {
@@ -33,12 +33,12 @@ impl Binding {
         &self.name
     }
 
-    /// The users and groups that it means.
+    /// Users and groups that the binding grants to.
     pub fn holders(&self) -> impl Iterator<Item = &Identity> {
         self.subjects.iter().filter_map(|subject| subject.identity.as_ref())
     }
 
-    /// The binding, and the first of its subjects that a user is, in the words of the reference.
+    /// Description of the binding and of its first subject that matches the user, in the reference's words.
     pub fn describe(&self, user: &User) -> String {
         let subject = self.subjects.iter().find(|subject| subject.is(user));
         let subject = subject.map(|subject| subject.description.as_str()).unwrap_or_default();
@@ -58,7 +58,7 @@ struct Subject {
     description: String,
 }
 
-/// Subject as an authenticated user has it. A service account is a user with a certain name.
+/// User or group that a subject denotes. A service account is a user with a certain name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     User(Arc<str>),
@@ -76,7 +76,7 @@ impl Subject {
             };
             return Subject { identity, description: format!("{kind} {}", quote(name)) };
         }
-        // One that names no namespace is of the binding's.
+        // A service account without a namespace is in the binding's.
         let namespace = match subject.str_at(&["namespace"]) {
             "" => binding_namespace,
             namespace => namespace,

@@ -1,4 +1,4 @@
-//! Rules of one or many roles by what they are about: those that matter are looked up rather than searched for.
+//! Index of the rules of roles, to look up those that may match a request.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,32 +6,32 @@ use kevel_server::authorization::Attributes;
 
 use crate::rule::PolicyRule;
 
-/// Position of a rule: of its role among those that were indexed together, and in that role.
+/// Position of a rule: index of its role among the indexed ones, and index in the role.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleIndex {
     pub grant: usize,
     pub rule: usize,
 }
 
-/// Index of rules. Each rule stands here as often as it has names, resources and groups, never as often as they combine.
+/// Index of rules. A rule has one entry per name, resource and group, not per combination.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    /// Rules that name objects, by those names.
+    /// Rules with `resourceNames`, by name.
     names: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// The others, by resource: `pods`, `pods/log`, `*/scale`, `*`.
+    /// Other resource rules by resource: `pods`, `pods/log`, `*/scale`, `*`.
     resources: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// The same, by group.
+    /// Other resource rules by group.
     groups: HashMap<Box<str>, Vec<RuleIndex>>,
     urls: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// Rules with a path that ends with a star.
+    /// Rules with a path that ends with `*`.
     url_patterns: Vec<RuleIndex>,
 }
 
 impl Lookup {
-    /// The index of the rules of roles, each role with its number.
+    /// Indexes the rules of roles, each with its number.
     pub fn new<'r>(roles: impl Iterator<Item = (usize, &'r [PolicyRule])>) -> Self {
         let mut lookup = Lookup::default();
-        // Of rules that are the same, as many roles have them, one is enough.
+        // Equal rules of many roles are indexed once.
         let mut known = HashSet::new();
         for (grant, rules) in roles {
             for (rule, content) in rules.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Lookup {
         }
     }
 
-    /// The places of all rules that may allow something.
+    /// Positions of all rules that may allow the request.
     pub fn candidates(&self, asked: &Attributes<'_>) -> impl Iterator<Item = RuleIndex> + use<'_> {
         let lists: [&[RuleIndex]; 4] = if !asked.is_resource {
             [at(&self.urls, asked.path), &self.url_patterns, &[], &[]]
@@ -75,7 +75,7 @@ impl Lookup {
             };
             let by_resource = [exact, any, at(&self.resources, "*")];
             let by_group = [at(&self.groups, asked.group), at(&self.groups, "*"), &[]];
-            // A rule has to have both, so the shorter way finds it.
+            // A rule must match both, so that the shorter list suffices.
             let length =
                 |lists: &[&[RuleIndex]; 3]| lists.iter().map(|list| list.len()).sum::<usize>();
             let shorter =

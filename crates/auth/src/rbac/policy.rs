@@ -1,4 +1,4 @@
-//! All roles and bindings, as they are heard of, and what follows from a change of one of them.
+//! Policy: all roles and bindings, updated by events, with the index of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::binding::{Binding, Identity};
 use super::index::{Grants, Index, Scope};
 use super::role::Role;
 
-/// The kinds that policy is made of.
+/// RBAC kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Role,
@@ -32,19 +32,18 @@ impl Kind {
     }
 }
 
-/// Roles and bindings, and the index that is made of them. A change costs what the changed object says, not what others
-/// say that have to do with it.
+/// Roles and bindings with their index. The cost of a change depends on the changed object only.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
-    /// By key of the cache: `namespace/name`, or `name`.
+    /// By cache key: `namespace/name`, or `name`.
     bindings: HashMap<Box<str>, Arc<Binding>>,
-    /// Changes of roles so far.
+    /// Number of role changes so far.
     version: u64,
     index: Index,
 }
 
 impl Policy {
-    /// Takes in an object as it is now; `None` when it is gone.
+    /// Sets the present state of an object; `None` if it was deleted.
     pub fn set(&mut self, kind: Kind, key: &str, object: Option<&Value>) {
         match kind {
             Kind::Role | Kind::ClusterRole => self.set_role(key, object.map(Role::read)),
@@ -54,7 +53,7 @@ impl Policy {
         }
     }
 
-    /// The index after all that was taken in.
+    /// Present index.
     pub fn index(&self) -> Index {
         self.index.clone()
     }
@@ -104,7 +103,7 @@ impl Policy {
     }
 }
 
-/// Replaces what a user or group has in a scope; `None` takes it away.
+/// Replaces the grants of a user or group in a scope; `None` removes them.
 fn replace(scope: &mut Scope, holder: &Identity, change: impl FnOnce(&Grants) -> Option<Grants>) {
     kevel_compute::charge(4);
     let (holders, name) = match holder {

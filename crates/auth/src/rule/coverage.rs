@@ -13,7 +13,7 @@ use super::{ALL, MAX_PERMISSIONS, PolicyRule};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-/// The single permissions of `wanted` that none of the `held` rules covers.
+/// Single permissions of `wanted` that no rule of `held` covers.
 pub fn uncovered<'c>(
     held: impl IntoIterator<Item = &'c Coverage>,
     wanted: &[PolicyRule],
@@ -25,7 +25,7 @@ pub fn uncovered<'c>(
     let mut missing = Vec::new();
     let mut left = MAX_PERMISSIONS;
     for rule in wanted {
-        // A rule that is covered as it stands, as all are for an administrator, is not taken apart.
+        // A rule that is covered as a whole, as all are for an administrator, is not split.
         if held.iter_mut().any(|held| held.covers(rule)) {
             continue;
         }
@@ -39,8 +39,8 @@ pub fn uncovered<'c>(
     Ok(missing)
 }
 
-/// An index of rules by the values of their fields. Each rule stands in it as often as it has values, never as often
-/// as they combine: it takes less memory than the rules themselves.
+/// Index of rules by the values of their fields. A rule has one entry per value, not per combination: the index takes
+/// less memory than the rules.
 #[derive(Debug, Default)]
 pub struct Coverage {
     /// Number of words of the set of all rules.
@@ -48,15 +48,15 @@ pub struct Coverage {
     verbs: Field,
     groups: Field,
     resources: Field,
-    /// A rule that names no object is about all of them.
+    /// A rule without `resourceNames` covers all names.
     names: Field,
     urls: Field,
-    /// Paths that end with a star.
+    /// Paths that end with `*`.
     patterns: Patterns,
 }
 
 impl Coverage {
-    /// The index of rules, of which those that are the same count once.
+    /// Indexes rules; equal ones count once.
     pub fn new<'r>(rules: impl IntoIterator<Item = &'r PolicyRule>) -> Self {
         let mut known = HashSet::new();
         let rules = rules.into_iter().inspect(|_| kevel_compute::charge(2));
@@ -86,7 +86,7 @@ fn numbered<'r>(rules: &[&'r PolicyRule]) -> impl Iterator<Item = (u32, &'r Poli
     (0..).zip(rules.iter().copied())
 }
 
-/// A set of rules as it is kept: in whichever form is smaller.
+/// Stored set of rules, in the smaller of two forms.
 #[derive(Debug)]
 enum Members {
     Few(Vec<u32>),
@@ -110,7 +110,7 @@ impl Members {
     }
 }
 
-/// The rules by the values of one field.
+/// Rules by the values of one field.
 #[derive(Debug, Default)]
 struct Field {
     by_value: HashMap<Box<str>, Members>,
@@ -142,7 +142,7 @@ impl Field {
         Field { by_value: by_value.collect(), any: Members::default() }
     }
 
-    /// The same, where the star stands for every value.
+    /// Takes `*` as a wildcard for every value.
     fn with_wildcard(mut self) -> Self {
         self.any = self.by_value.remove(ALL).unwrap_or_default();
         self
@@ -153,17 +153,17 @@ impl Field {
     }
 }
 
-/// Rules with paths that end with a star, by what stands before it.
+/// Rules with paths that end with `*`, by prefix.
 #[derive(Debug, Default)]
 struct Patterns {
-    /// In order of the prefixes.
+    /// Sorted by prefix.
     sorted: Vec<Pattern>,
 }
 
 #[derive(Debug)]
 struct Pattern {
     prefix: Box<str>,
-    /// The longest other prefix that this one begins with.
+    /// Longest other prefix of this prefix.
     parent: Option<usize>,
     rules: Members,
 }
@@ -178,7 +178,7 @@ impl Patterns {
         all.sort_unstable();
         all.dedup();
         let mut sorted: Vec<Pattern> = Vec::new();
-        // The prefixes of the last one, each the beginning of the next.
+        // Prefixes of the last one, each a prefix of the next.
         let mut open: Vec<usize> = Vec::new();
         for same in all.chunk_by(|(one, _), (other, _)| one == other) {
             let Some((prefix, _)) = same.first() else { continue };
@@ -194,7 +194,7 @@ impl Patterns {
         Patterns { sorted }
     }
 
-    /// The patterns that a path matches. All of them begin the last prefix that is not after the path.
+    /// Patterns that match a path. All of them are prefixes of the last prefix that is not after the path.
     fn matching<'p, 'u>(&'p self, url: &'u str) -> impl Iterator<Item = &'p Members> + use<'p, 'u> {
         let last = self.sorted.partition_point(|pattern| *pattern.prefix <= *url).checked_sub(1);
         let at = move |at: usize| self.sorted.get(at);
@@ -203,7 +203,7 @@ impl Patterns {
     }
 }
 
-/// A set of rules while it is worked out, a bit for each.
+/// Working set of rules, one bit each.
 #[derive(Clone, Debug)]
 struct Set(Vec<u64>);
 
@@ -227,7 +227,7 @@ impl Set {
         }
     }
 
-    /// Keeps what another set has, too; whether anything is left.
+    /// Intersects with another set; true if any rule is left.
     fn keep(&mut self, other: &Set) -> bool {
         kevel_compute::charge(1 + self.0.len() / 16);
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own &= other);
@@ -245,7 +245,7 @@ impl Set {
     }
 }
 
-/// Questions to an index, which share the sets that are worked out.
+/// Queries of an index, which share working sets.
 struct Query<'c> {
     index: &'c Coverage,
     common: Set,
@@ -259,7 +259,7 @@ impl<'c> Query<'c> {
         Query { index, common: empty.clone(), of_field: empty.clone(), of_value: empty }
     }
 
-    /// Whether one of the rules allows all that another allows. One that they cover only together is not covered,
+    /// True if a single rule covers the whole given one. A rule that only several cover together is not covered,
     /// unless it is a single permission.
     fn covers(&mut self, rule: &PolicyRule) -> bool {
         let index = self.index;
@@ -278,7 +278,7 @@ impl<'c> Query<'c> {
             && self.narrow(&rule.non_resource_urls, &Members::default(), |url| index.url(url))
     }
 
-    /// Keeps the rules that cover every one of some values, or whatever value there is; whether there are any.
+    /// Narrows to the rules that cover all of some values; true if any is left.
     fn narrow<'v, M: Iterator<Item = &'c Members>>(
         &mut self,
         values: &'v [String],
@@ -306,7 +306,7 @@ impl<'c> Query<'c> {
         self.common.keep(&self.of_field)
     }
 
-    /// Marks the permissions that one of the rules covers, in the order of [`PolicyRule::permissions`].
+    /// Marks the permissions that a rule of the index covers, in the order of [`PolicyRule::permissions`].
     fn mark(&mut self, rule: &PolicyRule, covered: &mut [bool]) {
         let index = self.index;
         let mut marks = covered.iter_mut();
@@ -334,7 +334,7 @@ impl<'c> Query<'c> {
         }
     }
 
-    /// Marks the permissions for the verbs of a rule, and for the objects that are named.
+    /// Marks the permissions for a rule's verbs and the given names.
     fn mark_verbs(&mut self, rule: &PolicyRule, names: &[String], mark: &mut impl FnMut(bool)) {
         let index = self.index;
         if names.is_empty() {
@@ -361,7 +361,7 @@ impl<'c> Query<'c> {
 }
 
 impl Coverage {
-    /// The rules with a resource or, of a subresource, with that of all resources.
+    /// Rules with a resource, or for a subresource with `*/subresource`.
     fn resource(&self, resource: &str) -> impl Iterator<Item = &Members> + use<'_> {
         let subresource = resource.split_once('/').map(|(_, subresource)| subresource);
         let shared = subresource.and_then(|name| self.resources.get(&format!("*/{name}")));

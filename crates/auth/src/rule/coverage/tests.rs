@@ -9,7 +9,7 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Verbs, groups, resources, names.
+/// Rule with these verbs, groups, resources and names.
 fn on(verbs: &str, groups: &str, resources: &str, names: &str) -> PolicyRule {
     PolicyRule {
         verbs: words(verbs),
@@ -66,7 +66,7 @@ fn a_rule_that_explodes_is_refused() {
     assert_eq!(uncovered([&everything], &wanted), Ok(vec![]));
 }
 
-/// Whether a rule allows all that another allows, as the rule is written: what the index must agree with.
+/// True if one rule covers another, by the definition: a model for the index.
 fn covers(own: &PolicyRule, other: &PolicyRule) -> bool {
     fn has_all(own: &[String], asked: &[String]) -> bool {
         own.iter().any(|text| text == ALL) || asked.iter().all(|text| own.contains(text))
@@ -88,14 +88,14 @@ fn covers(own: &PolicyRule, other: &PolicyRule) -> bool {
         && other.non_resource_urls.iter().all(reached)
 }
 
-/// The permissions that are missing, each rule compared with each.
+/// Missing permissions, found by comparing each rule with each.
 fn naively_uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let covered = |rule: &PolicyRule| held.iter().any(|own| covers(own, rule));
     let apart = wanted.iter().filter(|rule| !covered(rule)).flat_map(PolicyRule::permissions);
     apart.filter(|permission| !covered(permission)).collect()
 }
 
-/// Numbers that look random, the same in every run (SplitMix64).
+/// Pseudorandom numbers, the same in every run (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -134,7 +134,7 @@ impl Random {
 fn index_agrees_with_comparing_each_rule_with_each() {
     let mut random = Random(1);
     for round in 0..4000 {
-        // Beyond 64 rules a set has several words.
+        // With more than 64 rules a set has several words.
         let most = if round % 20 == 0 { 300 } else { 6 };
         let rules = |random: &mut Random, most: usize| -> Vec<PolicyRule> {
             (0..random.below(most)).map(|_| random.rule()).collect()
@@ -151,7 +151,7 @@ fn index_agrees_with_comparing_each_rule_with_each() {
     }
 }
 
-/// Ten times and more of what a debug build takes for 18,000 permissions over 19,000 rules.
+/// At least ten times the duration of a debug build for 18,000 permissions over 19,000 rules.
 const LIMIT: Duration = Duration::from_secs(10);
 
 #[test]
@@ -165,7 +165,7 @@ fn many_permissions_over_many_rules_take_little_time() {
         resources: names("r", 0..300),
         ..PolicyRule::default()
     };
-    // Half of the rules have every wanted verb, the others wanted resources: no rule has both.
+    // Half of the rules have every wanted verb, the others the wanted resources: no rule has both.
     let held: Vec<PolicyRule> = (0..19_000)
         .map(|number| match number % 2 {
             0 => PolicyRule { resources: names("other", number..number + 1), ..wanted.clone() },
