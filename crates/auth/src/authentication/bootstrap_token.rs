@@ -1,4 +1,4 @@
-//! Tokens with which nodes join a cluster: `--enable-bootstrap-token-auth`.
+//! Authentication by bootstrap tokens, with which nodes join a cluster (`--enable-bootstrap-token-auth`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 const USER_PREFIX: &str = "system:bootstrap:";
 const GROUP: &str = "system:bootstrappers";
 
-/// How long the two parts of a token are.
+/// Lengths of a token's two parts.
 const ID: usize = 6;
 const SECRET: usize = 16;
-/// How long the name of a further group may be, after its prefix.
+/// Maximum length of an extra group's name after its prefix.
 const LONGEST_GROUP: usize = 256;
 
-/// Knows the tokens in secrets of `kube-system`.
+/// Authenticator of the bootstrap tokens in secrets of `kube-system`.
 #[derive(Debug)]
 pub struct BootstrapTokens(Arc<Objects>);
 
 impl BootstrapTokens {
-    /// Looks for secrets among these objects.
+    /// Makes an authenticator that looks up secrets among `objects`.
     pub fn new(objects: Arc<Objects>) -> Self {
         BootstrapTokens(objects)
     }
@@ -66,7 +66,7 @@ impl TokenAuthenticator for BootstrapTokens {
     }
 }
 
-/// `abcdef.0123456789abcdef`
+/// Parses a token: `abcdef.0123456789abcdef`.
 fn parse(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let ours = |part: &str, length| {
@@ -108,7 +108,7 @@ impl BootstrapToken {
         }
     }
 
-    /// The groups of a token's user, or what is wrong with its secret.
+    /// Groups of a token's user, or the reason to refuse it.
     fn judge(&self, id: &str, secret: &str, now: Time) -> Result<Vec<String>, String> {
         if self.is_deleted {
             return Err("is deleted and awaiting removal".to_owned());
@@ -134,7 +134,7 @@ impl BootstrapToken {
     }
 }
 
-/// The groups of a token's user: the one of all, and further ones.
+/// Groups of a token's user: the common one, and the extra ones.
 fn groups(extra: &str) -> Option<Vec<String>> {
     let mut groups = BTreeSet::from([GROUP.to_owned()]);
     for group in extra.split(',').filter(|_| !extra.is_empty()) {

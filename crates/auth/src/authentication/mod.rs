@@ -1,7 +1,7 @@
-//! Who asks: the authenticators that need more than the request to know.
+//! Authenticators that need more than the request.
 //!
-//! The simple ones, and the seams, are in [`kevel_server::authentication`]; those of service accounts
-//! are in [`crate::service_account`].
+//! The simple ones, and the traits, are in [`kevel_server::authentication`]; those of service accounts are in
+//! [`crate::service_account`].
 
 mod bootstrap_token;
 pub mod cluster_info;

@@ -1,4 +1,4 @@
-//! `AuthenticationConfiguration`: whose JSON web tokens are accepted, and where nobody needs any.
+//! `AuthenticationConfiguration`: issuers of JWTs, and anonymous access.
 
 mod read;
 #[cfg(test)]
@@ -10,113 +10,111 @@ use kevel_api::field_error::{FieldError, aggregate};
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthenticationConfiguration {
-    /// Those who issue tokens, in the order in which they are asked.
+    /// JWT authenticators, in the order in which they are tried.
     pub jwt: Vec<JwtConfiguration>,
-    /// Who may come without a name; `None` if the flags say so.
+    /// Anonymous access; `None` if the flags configure it.
     pub anonymous: Option<AnonymousConfiguration>,
 }
 
-/// Who may come without a name.
+/// Anonymous access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnonymousConfiguration {
-    /// Whether requests without credentials are let in as `system:anonymous`.
+    /// True if requests without credentials are admitted as `system:anonymous`.
     pub enabled: bool,
-    /// The paths on which they may; everywhere if there are none.
+    /// Paths with anonymous access; empty for all.
     pub paths: Vec<String>,
 }
 
-/// One issuer of tokens.
+/// A JWT authenticator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JwtConfiguration {
-    /// Who issues the tokens.
+    /// Issuer of the tokens.
     pub issuer: IssuerConfiguration,
-    /// What the claims must be.
+    /// Validation rules of the claims.
     pub claim_validation_rules: Vec<ClaimValidationRule>,
-    /// Where the name of the user comes from.
+    /// Mapping of the user name.
     pub username: ClaimMapping,
-    /// Where the groups come from.
+    /// Mapping of the groups.
     pub groups: ClaimMapping,
-    /// Without a prefix.
+    /// Mapping of the UID, without a prefix.
     pub uid: ClaimMapping,
-    /// What else is told about the user.
+    /// Mappings of the user's extra fields.
     pub extra: Vec<ExtraMapping>,
-    /// What the user must be once it is known.
+    /// Validation rules of the mapped user.
     pub user_validation_rules: Vec<UserValidationRule>,
 }
 
-/// Where an issuer is, and whom its tokens must be for.
+/// Issuer, with its location and the accepted audiences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IssuerConfiguration {
-    /// The issuer's URL, as `iss` says it.
+    /// URL of the issuer: the value of `iss`.
     pub url: String,
-    /// Where it says what it does, if that is not below its URL.
+    /// URL of the discovery document, if it is not below the issuer's URL.
     pub discovery_url: String,
-    /// Who vouches for it (PEM); the system's authorities if empty.
+    /// CA bundle (PEM); empty for the system's CAs.
     pub certificate_authority: String,
-    /// Whom tokens must be for.
+    /// Accepted audiences.
     pub audiences: Vec<String>,
-    /// How many of the audiences must match: `MatchAny` with several.
+    /// Audience match policy: `MatchAny` with several audiences.
     pub audience_match_policy: String,
-    /// Which egress the issuer is reached by.
+    /// Egress selection by which the issuer is reached.
     pub egress_selector_type: String,
 }
 
-/// What must be true of a token's claims: that one has a value, or that an expression says so.
+/// Validation rule of claims: a required value, or a CEL expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimValidationRule {
-    /// The claim that must have a value.
+    /// Claim with a required value.
     pub claim: String,
-    /// That value.
+    /// Required value.
     pub required_value: String,
-    /// Or: what must hold of the claims, in CEL.
+    /// CEL expression over the claims, instead of a claim.
     pub expression: String,
-    /// What is said when it does not.
+    /// Message if the expression is false.
     pub message: String,
 }
 
-/// Where something about the user stands in a token: in a claim, or in what an expression makes of
-/// the claims.
+/// Mapping of claims to a user attribute: a claim, or a CEL expression over the claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimMapping {
-    /// The claim to take.
+    /// Name of the claim.
     pub claim: String,
-    /// What goes before it.
+    /// Prefix of the value.
     pub prefix: Option<String>,
-    /// Or: how it is computed of the claims, in CEL.
+    /// CEL expression over the claims, instead of a claim.
     pub expression: String,
 }
 
-/// What else is to be known about the user.
+/// Mapping of claims to an extra field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraMapping {
-    /// The key, a domain and a path.
+    /// Key: a domain and a path.
     pub key: String,
-    /// How its values are computed of the claims, in CEL.
+    /// CEL expression over the claims.
     pub value_expression: String,
 }
 
-/// What must be true of a user.
+/// Validation rule of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserValidationRule {
-    /// What must hold of the user, in CEL.
+    /// CEL expression over the user.
     pub expression: String,
-    /// What is said when it does not.
+    /// Message if the expression is false.
     pub message: String,
 }
 
 impl AuthenticationConfiguration {
-    /// Reads a configuration file's text. It is not [checked](Self::check) yet.
+    /// Decodes a configuration file. It is not [checked](Self::check) yet.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         read::configuration(text)
     }
 
-    /// What is wrong with it, if anything. The issuers of service accounts' tokens are not to be
-    /// among its own.
+    /// Validates the configuration. The issuers of service account tokens are disallowed.
     pub fn check(&self, disallowed_issuers: &[String]) -> Result<(), String> {
         aggregate(self.errors(disallowed_issuers)).map_or(Ok(()), Err)
     }
 
-    /// Everything that is wrong with it.
+    /// All validation errors.
     pub fn errors(&self, disallowed_issuers: &[String]) -> Vec<FieldError> {
         validation::errors(self, disallowed_issuers)
     }

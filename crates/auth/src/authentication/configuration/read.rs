@@ -1,4 +1,4 @@
-//! A configuration from its text. Unknown and doubled fields are refused.
+//! Decoder of the configuration. Unknown and duplicate fields are refused.
 
 use kevel_api::field_error::Path;
 use kevel_api::quote::quote;
@@ -12,10 +12,10 @@ use super::{
 };
 
 const KIND: &str = "AuthenticationConfiguration";
-/// What the reference calls the place that knows it.
+/// Name of the reference's scheme in error messages.
 const SCHEME: &str = "pkg/kubeapiserver/options/authentication.go";
 
-/// What a value may be. The versions do not differ.
+/// Shape of a value. The versions do not differ.
 enum Shape {
     Text,
     Flag,
@@ -70,7 +70,7 @@ pub(super) fn configuration(text: &[u8]) -> Result<AuthenticationConfiguration, 
     }
 }
 
-/// Whether a value is what it should be; unknown fields are noted.
+/// Checks a value's shape, and records unknown fields.
 fn check(
     value: &Value,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! Validation of the configuration.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     IssuerConfiguration, JwtConfiguration, UserValidationRule,
 };
 
-/// The most issuers that there may be.
+/// Maximum number of issuers.
 const MOST_ISSUERS: usize = 64;
 
 const BOTH: &str = "claim and expression can't both be set";
@@ -77,7 +77,7 @@ fn jwt_errors(
         _ => errors.push(FieldError::invalid(uid, "", BOTH)),
     }
     verified |= extra_errors(&jwt.extra, &at.child("extra"), errors);
-    // An address that nobody has verified is anybody's.
+    // An address that is not verified could be any user's.
     if username.is_some_and(|program| program.selects_field("email")) && !verified {
         errors.push(FieldError::invalid(
             &at.child("username.expression"),
@@ -180,7 +180,7 @@ fn audience_errors(issuer: &IssuerConfiguration, path: &Path<'_>, errors: &mut V
     errors.push(FieldError::invalid(&at, BadValue::named_string(policy), problem));
 }
 
-/// Whether one of the rules asks if an address was verified.
+/// Checks the rules; true if one of them uses `email_verified`.
 fn claim_rule_errors(
     rules: &[ClaimValidationRule],
     path: &Path<'_>,
@@ -251,7 +251,7 @@ fn mapping_errors(
     None
 }
 
-/// Whether one of the mappings asks if an address was verified.
+/// Checks the mappings; true if one of them uses `email_verified`.
 fn extra_errors(extra: &[ExtraMapping], path: &Path<'_>, errors: &mut Vec<FieldError>) -> bool {
     let mut keys = BTreeSet::new();
     let mut verified = false;

@@ -1,4 +1,4 @@
-//! The issuers of a configuration, which may change while the server runs.
+//! JWT authenticators of a configuration that may change at run time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use tokio::time::{sleep, timeout};
 use super::{JwtMetrics, JwtTokens};
 use crate::authentication::configuration::AuthenticationConfiguration;
 
-/// How often it is looked whether the file has changed.
+/// Interval of checks for changes of the file.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the issuers of a new configuration may take to be reached.
+/// Timeout for the issuers of a new configuration to become healthy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A configuration file, as it was when the server started.
+/// Configuration file, as read at start.
 #[derive(Debug)]
 pub struct Source {
-    /// Its text, read again when it changes.
+    /// Text of the file, read again when it changes.
     pub file: Dynamic<Vec<u8>>,
-    /// Who must not be among the issuers.
+    /// Disallowed issuers.
     pub disallowed_issuers: Vec<String>,
 }
 
-/// Knows the users of all issuers' tokens.
+/// Authenticator of the tokens of all configured issuers.
 #[derive(Debug)]
 pub struct ConfiguredTokens {
     issuers: ArcSwap<Issuers>,
@@ -58,7 +58,7 @@ impl Issuers {
         Ok(Issuers { configuration, members, union })
     }
 
-    /// Waits until all have been reached.
+    /// Waits until all issuers are healthy.
     async fn healthy(&self) -> Result<(), String> {
         let all = async {
             for member in &self.members {
@@ -73,8 +73,7 @@ impl Issuers {
 }
 
 impl ConfiguredTokens {
-    /// Accepts the tokens of a configuration's issuers, which has been checked. Must be called in a
-    /// runtime.
+    /// Starts the authenticators of a validated configuration. Must be called in a runtime.
     pub fn start(
         configuration: AuthenticationConfiguration,
         algorithms: &[String],
@@ -86,8 +85,8 @@ impl ConfiguredTokens {
         Ok(Arc::new(ConfiguredTokens { issuers, algorithms, egress, metrics }))
     }
 
-    /// Follows a file: from when its text has changed, and all issuers in it have been reached, their
-    /// tokens are accepted. A text that is wrong changes nothing. Ends with the authenticator.
+    /// Follows the file: a changed configuration takes effect when all its issuers are healthy. An invalid one
+    /// changes nothing. Ends with the authenticator.
     pub fn follow(self: &Arc<Self>, source: Source) {
         let weak = Arc::downgrade(self);
         let mut seen = source.file.current();

@@ -1,5 +1,4 @@
-//! Groups that a token does not tell, but where to ask for them (OpenID Connect Core 1.0, section
-//! 5.6.2).
+//! Distributed claims: groups at another endpoint (OpenID Connect Core 1.0, section 5.6.2).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +13,22 @@ use super::provider::Provider;
 use super::verifier::{CLAIM_NAMES, CLAIM_SOURCES, Expected, Verifier};
 use crate::jose::Token;
 
-/// How many issuers may speak for others. Whoever answers for a claim names its issuer, and every
-/// one is asked for its keys until it answers.
+/// Maximum number of issuers of distributed claims. Each is asked for its keys until it answers.
 const MOST_ISSUERS: usize = 16;
 
-/// Finds a claim that is elsewhere.
+/// Resolver of a distributed claim.
 #[derive(Debug)]
 pub(super) struct DistributedClaim {
     pub claim: String,
     pub documents: Arc<Documents>,
     pub expected: Arc<Expected>,
-    /// Those who may have issued the token that tells the claim.
+    /// Verifiers by issuer.
     pub issuers: Mutex<BTreeMap<String, Arc<Verifier>>>,
     pub clock: Clock,
 }
 
 impl DistributedClaim {
-    /// Adds the claim to verified ones, if these say that it is elsewhere.
+    /// Resolves the claim and adds it to verified claims, if they refer to an endpoint.
     pub async fn expand(&self, claims: &mut Value) -> Result<(), String> {
         let claim = self.claim.as_str();
         if claims.at(&[claim]).is_some() {
@@ -42,7 +40,7 @@ impl DistributedClaim {
         let sources = claims.at(&[CLAIM_SOURCES]).filter(|sources| !sources.is_null());
         let sources = sources.ok_or("oidc: no claim sources")?;
         let source = names.str_at(&[claim]);
-        // Without a URL it may be a claim that was brought along, which is not looked for.
+        // Without an endpoint it may be an aggregated claim, which is not supported.
         let url = sources.str_at(&[source, "endpoint"]);
         if source.is_empty() || url.is_empty() {
             return Ok(());
@@ -93,7 +91,7 @@ impl DistributedClaim {
             .map_err(|_| "could not decode distributed claim response".to_owned())
     }
 
-    /// Who verifies the tokens of an issuer, once that has been reached.
+    /// Verifier of an issuer's tokens, once the issuer was reached.
     async fn verifier(&self, issuer: &str) -> Result<Arc<Verifier>, String> {
         let verifier = {
             let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Expressions over claims and users.
+//! CEL expressions over claims and users.
 
 use std::sync::LazyLock;
 
@@ -6,14 +6,14 @@ use kevel_api::value::{Map, Value};
 use kevel_cel::{Activation, Budget, DeclType, Environment, Program, Type};
 use kevel_server::user::User;
 
-/// What an expression is over, and what it has to be.
+/// Input and result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::authentication) enum Over {
-    /// Over claims; what it is shows when it is evaluated.
+    /// Over claims, with any result.
     Claims,
-    /// Over claims, and true or false.
+    /// Over claims, with a boolean result.
     ClaimsRule,
-    /// Over a user, and true or false.
+    /// Over a user, with a boolean result.
     User,
 }
 
@@ -51,7 +51,7 @@ pub(in crate::authentication) fn compile(over: Over, text: &str) -> Result<Progr
     Ok(program)
 }
 
-/// An expression, with the text that it was made of.
+/// Compiled expression with its text.
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     text: String,
@@ -63,19 +63,19 @@ impl Expression {
         Ok(Expression { text: text.to_owned(), program: compile(over, text)? })
     }
 
-    /// What it makes of claims, numbers in which are those of JSON.
+    /// Result for claims, whose numbers are doubles as in JSON.
     pub fn of_claims(&self, claims: &Value) -> Result<Value, String> {
         let mut activation = Activation::new();
         activation.bind(CLAIMS, kevel_cel::Value::from_tree(claims));
         self.evaluate(&activation)
     }
 
-    /// Whether it is true of claims.
+    /// Checks that the expression is true for claims.
     pub fn holds_for_claims(&self, claims: &Value, message: &str) -> Result<(), String> {
         self.holds(self.of_claims(claims)?, message)
     }
 
-    /// Whether it is true of a user.
+    /// Checks that the expression is true for a user.
     pub fn holds_for_user(&self, user: &User, message: &str) -> Result<(), String> {
         let tree = user_tree(user);
         let value = kevel_cel::Value::from_declared(&tree, &USER_TYPE);

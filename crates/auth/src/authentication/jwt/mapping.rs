@@ -1,4 +1,4 @@
-//! From a token's claims to its user.
+//! Mapping of a token's claims to its user.
 
 use kevel_api::value::Value;
 use kevel_server::user::{CREDENTIAL_ID, User};
@@ -7,7 +7,7 @@ use super::super::configuration::{ClaimMapping, JwtConfiguration};
 use super::expression::{Expression, Over};
 use crate::service_account::credential_id;
 
-/// What makes a user of claims.
+/// Mappings of all user attributes.
 #[derive(Debug)]
 pub(super) struct Mapping {
     username: Source,
@@ -19,7 +19,7 @@ pub(super) struct Mapping {
     user_rules: Vec<(Expression, String)>,
 }
 
-/// Where something about the user stands.
+/// Source of a user attribute.
 #[derive(Debug)]
 enum Source {
     Nowhere,
@@ -62,9 +62,9 @@ impl Mapping {
         })
     }
 
-    /// The user of a token with these claims, which have been verified.
+    /// User of a token with these verified claims.
     pub fn user(&self, claims: &Value) -> Result<User, String> {
-        // To expressions, all numbers of JSON are alike.
+        // In expressions, all JSON numbers are doubles.
         let shown = &doubles(claims);
         let user = User {
             name: self.username(claims, shown)?,
@@ -213,7 +213,7 @@ fn text_claim<'c>(claims: &'c Value, name: &str) -> Result<&'c str, String> {
     }
 }
 
-/// A string, a list of strings or nothing; empty ones do not count.
+/// A string, a list of strings or null; empty strings are dropped.
 fn strings(value: &Value) -> Result<Vec<String>, String> {
     let all = match value {
         Value::Null => Some(Vec::new()),

@@ -1,4 +1,4 @@
-//! What is counted of tokens and their issuers, by the reference's names.
+//! Metrics of JWT authenticators, with the reference's names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,23 +12,23 @@ use kevel_server::config_file::{Reloads, sha256};
 
 const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// The metrics of a server's JWT authenticators.
+/// Metrics of a server's JWT authenticators.
 #[derive(Debug)]
 pub struct JwtMetrics {
     latency: Arc<Family<Histogram>>,
     last_fetch: Arc<Family<Gauge>>,
     last_keys: Arc<Family<Gauge>>,
-    /// The hash of the keys that are shown, by that of their issuer.
+    /// Hash of the published keys, by hash of the issuer.
     keys: Mutex<BTreeMap<String, String>>,
-    /// Of the configuration file.
+    /// Reloads of the configuration file.
     pub(super) reloads: Reloads,
-    /// The hash of the server's ID.
+    /// Hash of the server's ID.
     server: String,
     pub(super) clock: Clock,
 }
 
 impl JwtMetrics {
-    /// Adds them to those of a server, which has an ID of its own.
+    /// Registers the metrics of a server with this ID.
     pub fn new(metrics: &Metrics, server_id: &str) -> Self {
         let describe = |name, help, labels| Description { name, help, labels };
         JwtMetrics {
@@ -57,7 +57,7 @@ impl JwtMetrics {
         }
     }
 
-    /// Shows nothing of an issuer's keys any longer, for it is not accepted any longer.
+    /// Removes the metrics of an issuer that is no longer configured.
     pub(super) fn forget(&self, issuer: &str) {
         let issuer = sha256(issuer.as_bytes());
         for result in ["success", "failure"] {
@@ -70,11 +70,11 @@ impl JwtMetrics {
     }
 }
 
-/// What is counted of one issuer.
+/// Metrics of one issuer.
 #[derive(Clone, Debug)]
 pub(super) struct IssuerMetrics {
     metrics: Arc<JwtMetrics>,
-    /// The hash of its URL.
+    /// Hash of the issuer's URL.
     issuer: String,
 }
 
@@ -83,13 +83,13 @@ impl IssuerMetrics {
         IssuerMetrics { metrics: metrics.clone(), issuer: sha256(url.as_bytes()) }
     }
 
-    /// A token of the issuer was looked at.
+    /// Records the authentication of a token.
     pub fn looked(&self, success: bool, took: Duration) {
         let latency = self.metrics.latency.with(&[result(success), &self.issuer]);
         latency.observe(took.as_secs_f64());
     }
 
-    /// The set of keys was fetched, or could not be.
+    /// Records a fetch of the key set; `None` if it failed.
     pub fn fetched(&self, set: Option<&[u8]>) {
         let IssuerMetrics { metrics, issuer } = self;
         let (server, now) = (metrics.server.as_str(), Time::now(&metrics.clock).seconds);

@@ -1,4 +1,4 @@
-//! JSON web tokens of others: OpenID Connect, by flags or by a configuration file.
+//! JWTs of OpenID Connect issuers, configured by flags or a file.
 
 mod configured;
 mod distributed;
@@ -30,14 +30,14 @@ use self::verifier::{Expected, Verifier};
 use super::configuration::JwtConfiguration;
 use crate::jose::Token;
 
-/// Every algorithm that a token may be signed with.
+/// Supported signature algorithms.
 pub const SIGNING_ALGORITHMS: [&str; 9] =
     ["ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"];
 
-/// Google's tokens do not name their issuer as its URL.
+/// Google's tokens have an issuer that is not its URL.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
-/// Knows the users of one issuer's tokens.
+/// Authenticator of one issuer's tokens.
 #[derive(Debug)]
 pub struct JwtTokens {
     issuer: String,
@@ -48,8 +48,8 @@ pub struct JwtTokens {
 }
 
 impl JwtTokens {
-    /// Accepts the tokens of an issuer that are signed in one of these ways. The issuer is asked for
-    /// its keys in a task of its own, until it answers: this must be called in a runtime.
+    /// Starts an authenticator for these algorithms. A task asks the issuer for its keys until it answers: must be
+    /// called in a runtime.
     pub fn start(
         config: &JwtConfiguration,
         algorithms: &[String],
@@ -89,18 +89,18 @@ impl JwtTokens {
         Ok(Arc::new(JwtTokens { issuer: issuer.url.clone(), verifier, groups, mapping, metrics }))
     }
 
-    /// Waits until the issuer has been reached.
+    /// Waits until the issuer was reached.
     pub async fn healthy(&self) {
         self.verifier.healthy().await;
     }
 
-    /// Why the issuer has not been reached yet.
+    /// Error of the last attempt to reach the issuer; `None` once it was reached.
     pub fn problem(&self) -> Option<String> {
         let issuer = quote(&self.issuer);
         self.verifier.problem().map(|why| format!("oidc: authenticator for issuer {issuer} {why}"))
     }
 
-    /// Whose tokens it knows.
+    /// URL of the issuer.
     pub(super) fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -138,7 +138,7 @@ impl TokenAuthenticator for JwtTokens {
     }
 }
 
-/// The way to an issuer. One that is asked for must be configured: another is not the one asked for.
+/// Dialer to an issuer. A requested egress selection must be configured.
 fn dialer(selector_type: &str, egress: &EgressSelector) -> Result<Dialer, String> {
     if selector_type.is_empty() {
         return Ok(Dialer::default());
@@ -154,7 +154,7 @@ fn dialer(selector_type: &str, egress: &EgressSelector) -> Result<Dialer, String
     })
 }
 
-/// Who says to have issued a token.
+/// Issuer claimed by a token.
 fn issuer_of<'t>(token: &'t Token<'_>) -> &'t str {
     match token.unverified().str_at(&["iss"]) {
         issuer if issuer == GOOGLE.0 => GOOGLE.1,
