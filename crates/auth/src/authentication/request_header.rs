@@ -1,4 +1,4 @@
-//! Users whom a front proxy names in headers: `--requestheader-*`.
+//! Authentication by the headers of a front proxy (`--requestheader-*`).
 
 use std::sync::Arc;
 
@@ -11,22 +11,21 @@ use kevel_server::query::unescape;
 use kevel_server::request::Request;
 use kevel_server::user::{ExtraBuilder, User};
 
-/// The headers that name users.
+/// Names of the headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHeaders {
-    /// Of the first that is there, the value is the user's name.
+    /// User name headers; the first one present counts.
     pub username: Vec<String>,
-    /// Of the first that is there, the value is the user's uid.
+    /// UID headers; the first one present counts.
     pub uid: Vec<String>,
-    /// All values of all of them are the user's groups.
+    /// Group headers; all values of all of them count.
     pub group: Vec<String>,
-    /// What comes after one of these in a header's name is a key of what else is known of the user.
+    /// Prefixes of extra headers; the rest of the header's name is the key.
     pub extra_prefix: Vec<String>,
 }
 
 impl RequestHeaders {
-    /// The user that headers name. A proxy that says what nobody can read has named somebody, but
-    /// whom is not known.
+    /// User in the headers; an error if a value is not readable text.
     fn user(&self, headers: &HeaderMap) -> Result<Option<User>, AuthError> {
         let first = |names: &[String]| -> Result<String, AuthError> {
             let mut values = names.iter().filter_map(|name| headers.get(name));
@@ -51,7 +50,7 @@ impl RequestHeaders {
         for prefix in &self.extra_prefix {
             for name in headers.keys() {
                 let Some(key) = after(name.as_str(), prefix) else { continue };
-                // One that is not well-formed is left as it is.
+                // A key that is not well-formed is not unescaped.
                 let key = unescape(key, false).unwrap_or_else(|| key.to_owned());
                 let values = headers.get_all(name).iter().map(text);
                 extra.add(key, values.collect::<Result<Vec<_>, _>>()?);
@@ -62,7 +61,7 @@ impl RequestHeaders {
         Ok(extra)
     }
 
-    /// Takes the headers out: nobody behind may believe them.
+    /// Removes the headers, so that later handlers cannot use them.
     fn forget(&self, headers: &mut HeaderMap) {
         for name in [&self.username, &self.uid, &self.group].into_iter().flatten() {
             headers.remove(name);
@@ -78,10 +77,10 @@ impl RequestHeaders {
 
 type Verify = dyn Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync;
 
-/// Believes the headers of a client whose certificate says that it is a front proxy.
+/// Authenticator of users in the headers of a client with a front proxy's certificate.
 pub struct RequestHeader {
     headers: RequestHeaders,
-    /// The common names that front proxies have; any if there are none.
+    /// Common names of front proxies (`--requestheader-allowed-names`); empty for any.
     allowed_names: Vec<String>,
     verify: Box<Verify>,
 }
@@ -93,8 +92,8 @@ impl std::fmt::Debug for RequestHeader {
 }
 
 impl RequestHeader {
-    /// `verify` judges the client's certificates, its own first, against the authorities of front
-    /// proxies, and those alone.
+    /// Makes the authenticator. `verify` checks the client's certificate chain, leaf first, against the CAs of front
+    /// proxies only.
     pub fn new(
         headers: RequestHeaders,
         allowed_names: &[String],
@@ -130,12 +129,12 @@ impl Authenticator for RequestHeader {
     }
 }
 
-/// Takes the headers of front proxies out of every request, whoever has sent it.
+/// Authenticator that removes the front proxy headers from every request.
 #[derive(Debug)]
 pub struct ForgetHeaders<A> {
-    /// Who authenticates.
+    /// Inner authenticator.
     pub inner: A,
-    /// What is taken out of the request afterwards.
+    /// Headers to remove afterwards.
     pub headers: RequestHeaders,
 }
 
@@ -149,7 +148,7 @@ impl<A: Authenticator> Authenticator for ForgetHeaders<A> {
     }
 }
 
-/// What follows a prefix, whatever its case.
+/// Rest of a name after a prefix, case-insensitive.
 fn after<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (start, rest) = name.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)

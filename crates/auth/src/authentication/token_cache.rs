@@ -1,4 +1,4 @@
-//! What was found out about tokens, for a while.
+//! Cache of token authentications.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,28 +11,28 @@ use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metr
 use ring::hmac;
 use tokio::sync::OnceCell;
 
-/// How many tokens are remembered: twice the pods and nodes of a large cluster.
+/// Maximum number of cached tokens: twice the pods and nodes of a large cluster.
 const MOST: usize = 32 * 1024;
 
-/// How long what is remembered is good.
+/// Times to live of cached results.
 #[derive(Clone, Copy, Debug)]
 pub struct Remembered {
-    /// That a token is good.
+    /// Authenticated tokens.
     pub success: Duration,
-    /// That nobody knows it.
+    /// Unknown tokens.
     pub failure: Duration,
-    /// Whether what went wrong is remembered like a failure.
+    /// True if errors are cached like failures.
     pub errors: bool,
 }
 
-/// Remembers for a while what another authenticator found out. Whoever asks about a token that
-/// somebody else is asking about waits for that answer.
+/// Authenticator that caches the results of another one. Concurrent requests with the same token share one
+/// authentication.
 pub struct TokenCache {
     inner: Arc<dyn TokenAuthenticator>,
     remembered: Remembered,
     metrics: Arc<TokenCacheMetrics>,
     clock: Clock,
-    /// Keeps tokens out of memory, and hash collisions out of the hands of those who send them.
+    /// Key of the hash, which keeps tokens out of memory and prevents crafted hash collisions.
     hash: hmac::Key,
     found: Mutex<HashMap<Key, Found>>,
     asking: Mutex<HashMap<Key, Arc<OnceCell<TokenAuthenticated>>>>,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for TokenCache {
 }
 
 impl TokenCache {
-    /// Remembers for these times.
+    /// Makes a cache with these times to live.
     pub fn new(
         inner: Arc<dyn TokenAuthenticator>,
         remembered: Remembered,
@@ -130,7 +130,7 @@ impl TokenAuthenticator for TokenCache {
             }
             let _waiting = self.metrics.active("blocked");
             let turn = self.turn(key);
-            // If whoever asks goes away, the next in line asks.
+            // If the request that authenticates is cancelled, the next waiting one takes over.
             let what = turn.cell.get_or_init(|| async {
                 let _asking = self.metrics.active("in_flight");
                 let what = self.inner.authenticate_token(token, audiences).await;
@@ -145,7 +145,7 @@ impl TokenAuthenticator for TokenCache {
     }
 }
 
-/// Somebody who asks, or waits for whoever does.
+/// Participation of one request in a shared authentication.
 struct Turn<'a> {
     cache: &'a TokenCache,
     key: Key,
@@ -153,12 +153,11 @@ struct Turn<'a> {
 }
 
 impl Drop for Turn<'_> {
-    /// The last one to leave, or to hear the answer, leaves nothing behind: a client that goes away
-    /// must not cost memory.
+    /// The last participant removes the entry: a client that disconnects must not cost memory.
     fn drop(&mut self) {
         let mut asking = lock(&self.cache.asking);
         let ours = asking.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
-        // The map's and this one's.
+        // One reference of the map, one of this value.
         let last = Arc::strong_count(&self.cell) == 2;
         if ours && (last || self.cell.initialized()) {
             asking.remove(&self.key);
@@ -166,7 +165,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// How often a cache knows the answer.
+/// Metrics of token caches.
 #[derive(Debug)]
 pub struct TokenCacheMetrics {
     requests: Arc<Family<Counter>>,
@@ -175,11 +174,11 @@ pub struct TokenCacheMetrics {
     active: Arc<Family<Gauge>>,
 }
 
-/// Upper bounds of seconds.
+/// Histogram buckets in seconds.
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 impl TokenCacheMetrics {
-    /// Counts under the reference's names, for all caches of a server.
+    /// Registers the metrics with the reference's names, for all caches of a server.
     pub fn new(metrics: &Metrics) -> Self {
         let described = |name, help| Description { name, help, labels: &["status"] };
         TokenCacheMetrics {
@@ -221,7 +220,7 @@ impl TokenCacheMetrics {
     }
 }
 
-/// Something under way, until it is dropped.
+/// Gauge increment that is undone on drop.
 struct Active(Arc<Gauge>);
 
 impl Drop for Active {
@@ -245,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows tokens that begin with `good`, and stumbles over those that begin with `bad`.
+    /// Authenticates tokens that begin with `good`; fails for those that begin with `bad`.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -283,7 +282,7 @@ mod tests {
         let clock = ManualClock::at_present();
         let cache = TokenCache::new(inner.clone(), remembered, metrics(), &clock.clock()).unwrap();
         let [one, two] = [["a".to_owned()], ["b".to_owned()]];
-        // Token, audiences, seconds to wait before, how often the authenticator was asked after.
+        // Token, audiences, seconds to wait before, total authentications after.
         for (token, audiences, wait, asked) in [
             ("good", &one, 0, 1),
             ("good", &one, 9, 1),
@@ -312,7 +311,7 @@ mod tests {
         assert!(a.unwrap().is_some() && b.unwrap().is_some() && c.unwrap().is_some());
         assert_eq!(inner.0.load(Ordering::Relaxed), 1);
         assert!(lock(&cache.asking).is_empty());
-        // Nor does one who goes away leave anything behind.
+        // A cancelled request leaves nothing behind either.
         let mut gone = ask();
         let poll =
             |context: &mut Context<'_>| Poll::Ready(gone.as_mut().poll(context).is_pending());

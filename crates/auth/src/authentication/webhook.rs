@@ -1,4 +1,4 @@
-//! Tokens that another server knows: `--authentication-token-webhook-*`.
+//! Authentication of tokens by a webhook (`--authentication-token-webhook-*`).
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use kevel_server::future::Pending;
 use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 
-/// The versions of the review that a webhook may speak. They differ in name only.
+/// Version of the TokenReview sent to a webhook. Both have the same fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// `authentication.k8s.io/v1`
@@ -46,7 +46,7 @@ impl FromStr for ReviewVersion {
     }
 }
 
-/// Asks another server whose tokens are. Whoever uses it remembers the answers.
+/// Authenticator that sends TokenReviews to a webhook. Callers cache the results.
 #[derive(Debug)]
 pub struct TokenWebhook {
     client: Client,
@@ -56,7 +56,7 @@ pub struct TokenWebhook {
 }
 
 impl TokenWebhook {
-    /// Tokens of which the other server does not say whom they are for are for these audiences.
+    /// Makes the authenticator; `audiences` apply to tokens for which the webhook returns none.
     pub fn new(client: Client, version: ReviewVersion, audiences: &[String]) -> Self {
         let audiences = audiences.to_vec();
         TokenWebhook { client, version, audiences, backoff: Backoff::default() }

@@ -1,4 +1,4 @@
-//! Attribute-based access control: a file with a policy on every line, read once.
+//! ABAC authorizer: a file with a policy on every line, read once.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use kevel_server::future::Pending;
 use kevel_server::user::{ALL_AUTHENTICATED, User};
 
 const GROUP: &str = "abac.authorization.kubernetes.io";
-/// Stands for every user, group, namespace, resource or path.
+/// Wildcard for users, groups, namespaces, resources and paths.
 const ALL: &str = "*";
-/// The longest line.
+/// Maximum length of a line.
 const MAX_LINE: usize = 64 << 10;
 
-/// The authorizer.
+/// The ABAC authorizer.
 #[derive(Debug, Default)]
 pub struct Abac {
     policies: Vec<Policy>,
 }
 
-/// One line: whom it allows what.
+/// Policy of one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Policy {
     user: String,
@@ -36,7 +36,7 @@ struct Policy {
 }
 
 impl Abac {
-    /// Reads a policy file: JSON objects, a line each, with empty lines and `#` comments.
+    /// Loads a policy file: a JSON object per line, with empty lines and `#` comments.
     pub fn load(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let text = std::fs::read(path).map_err(|error| format!("open {shown}: {error}"))?;
@@ -120,7 +120,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The form before versions: what is not said is meant to be all.
+    /// Reads the unversioned form, in which omitted fields match everything.
     fn unversioned(object: &Value) -> Result<Self, String> {
         let mut policy = Policy::read(object)?;
         policy.non_resource_path = String::new();
@@ -162,7 +162,7 @@ impl Policy {
         })
     }
 
-    /// All users, or all groups, are all who said who they are.
+    /// Replaces the wildcard user or group by `system:authenticated`.
     fn everybody(&mut self) {
         if self.user == ALL || self.group == ALL {
             self.user.clear();
@@ -185,7 +185,7 @@ impl Policy {
             || (path.ends_with('*') && asked.path.starts_with(path.trim_end_matches('*')))
     }
 
-    /// Whether a user is meant: by each of user and group that is named, and by one at least.
+    /// True if the policy names the user: by each of user and group that is set, and at least one is.
     fn means(&self, user: &User) -> bool {
         let named = !self.user.is_empty() || !self.group.is_empty();
         named
@@ -212,7 +212,7 @@ mod tests {
         Abac::load(&path).map_err(|error| error.replace(&shown, "FILE"))
     }
 
-    /// `verb group/resource namespace` with `-` for what is empty, or `verb /path`.
+    /// Request as `verb group/resource namespace`, with `-` for empty parts, or `verb /path`.
     fn decide(abac: &Abac, user: &str, what: &str) -> bool {
         let mut groups = user.split(',').map(str::to_owned);
         let user =

@@ -1,4 +1,4 @@
-//! When a webhook is asked: CEL expressions over what is asked.
+//! Match conditions of webhook authorizers: CEL expressions over the SubjectAccessReview.
 
 use std::sync::LazyLock;
 
@@ -9,10 +9,10 @@ use kevel_clock::Stopwatch;
 
 use super::metrics::AuthorizationMetrics;
 
-/// How many conditions a webhook may have.
+/// Maximum number of conditions.
 const MAX_CONDITIONS: usize = 64;
 
-/// Conditions that must all hold. None at all always do.
+/// Conditions that must all be true; an empty list is true.
 #[derive(Clone, Debug, Default)]
 pub struct MatchConditions {
     conditions: Vec<Condition>,
@@ -25,7 +25,7 @@ struct Condition {
 }
 
 impl MatchConditions {
-    /// Compiles expressions; otherwise all that is wrong with them, below `path`.
+    /// Compiles expressions; all errors are reported below `path`.
     pub(super) fn compile(
         expressions: &[String],
         path: &Path<'_>,
@@ -55,8 +55,8 @@ impl MatchConditions {
         if errors.is_empty() { Ok(MatchConditions { conditions }) } else { Err(errors) }
     }
 
-    /// Whether all conditions hold for the `spec` of a review. One that does not hold counts, even
-    /// if others cannot be evaluated.
+    /// True if all conditions are true for the `spec` of a review. A false condition takes precedence over errors of
+    /// others.
     pub(super) fn matches(
         &self,
         spec: &Value,
@@ -126,9 +126,9 @@ impl Condition {
     }
 }
 
-/// The variable that expressions are about.
+/// Variable of the expressions.
 const REQUEST: &str = "request";
-/// The texts in `resourceAttributes`.
+/// Text fields of `resourceAttributes`.
 const RESOURCE: [&str; 7] =
     ["namespace", "verb", "group", "version", "resource", "subresource", "name"];
 
@@ -159,7 +159,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     Environment::builder().variable(REQUEST, request).build()
 });
 
-/// A spec in which everything stands that expressions may name, be it empty.
+/// Spec with all fields that expressions may select, if only empty.
 fn complete(spec: &Value) -> Value {
     let mut spec = spec.clone();
     let fill = |map: &mut Map, fields: &[&str], empty: fn() -> Value| {
@@ -233,7 +233,7 @@ mod tests {
                 ],
                 Ok(true),
             ),
-            // One that does not hold counts more than one that fails.
+            // A false condition takes precedence over an error.
             (
                 path,
                 &["request.resourceAttributes.verb == 'get'", "request.user == 'joe'"],

@@ -1,4 +1,4 @@
-//! What authorizers count, by the reference's names.
+//! Metrics of authorizers, with the reference's names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct AuthorizationMetrics {
 }
 
 impl AuthorizationMetrics {
-    /// Adds them to those of a server, which has an ID of its own.
+    /// Registers the metrics of a server with this ID.
     pub fn new(metrics: &Metrics, server_id: &str) -> Self {
         let describe = |name, help, labels| Description { name, help, labels };
         AuthorizationMetrics {
@@ -82,14 +82,14 @@ impl AuthorizationMetrics {
         }
     }
 
-    /// One call of a webhook.
+    /// Records a call of a webhook.
     pub(super) fn webhook(&self, name: &str, result: &str, took: Duration) {
         self.webhook_evaluations.with(&[name, result]).increment();
         self.webhook_duration.with(&[name, result]).observe(took.as_secs_f64());
     }
 }
 
-/// An authorizer whose decisions are counted.
+/// Authorizer that counts decisions.
 pub(super) struct Instrumented {
     authorizer: Arc<dyn Authorizer>,
     allowed: Arc<Counter>,

@@ -1,4 +1,4 @@
-//! What an issuer says about itself, and its keys (OpenID Connect Discovery 1.0).
+//! Discovery of an issuer and its key set (OpenID Connect Discovery 1.0).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,26 +19,26 @@ use super::metrics::IssuerMetrics;
 use crate::jose::PublicKey;
 
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
-/// How long before their time keys are no longer taken for fresh.
+/// Time before their expiry at which keys no longer count as fresh.
 const EXPIRY_DELTA: Duration = Duration::from_secs(30);
-/// For how long keys are taken for fresh at most, whatever the issuer says.
+/// Maximum time for which keys count as fresh, whatever the issuer's headers allow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most keys that a set may have.
+/// Maximum number of keys in a set.
 const MOST_KEYS: usize = 256;
 
-/// Where an issuer is.
+/// An issuer and its location.
 #[derive(Debug)]
 pub(super) struct Provider {
     pub issuer: String,
-    /// Empty if it is below the issuer's URL.
+    /// URL of the discovery document; empty if it is below the issuer's URL.
     pub discovery_url: String,
     pub documents: Arc<Documents>,
-    /// What is counted of how its keys are fetched.
+    /// Metrics of key fetches.
     pub metrics: Option<IssuerMetrics>,
     pub clock: Clock,
 }
 
-/// The keys of an issuer, fetched again when a token was signed with one that is not known.
+/// Keys of an issuer, fetched again when a token was signed with an unknown one.
 #[derive(Debug)]
 pub(super) struct RemoteKeys(Arc<KeySet>);
 
@@ -49,7 +49,7 @@ struct KeySet {
     metrics: Option<IssuerMetrics>,
     clock: Clock,
     current: ArcSwap<Keys>,
-    /// The fetch under way, for all requests that need keys meanwhile.
+    /// Fetch in progress, shared by all requests that need keys meanwhile.
     fetching: Mutex<Option<Fetch>>,
 }
 
@@ -63,7 +63,7 @@ struct Keys {
 }
 
 impl Provider {
-    /// Asks an issuer where its keys are.
+    /// Reads the discovery document to find the issuer's keys.
     pub async fn discover(&self) -> Result<RemoteKeys, String> {
         let Provider { issuer, discovery_url, documents, metrics, clock } = self;
         let url = match discovery_url.as_str() {
@@ -97,7 +97,7 @@ impl Provider {
 }
 
 impl RemoteKeys {
-    /// Whether one of the keys does it. Keys that are not fresh are fetched before the answer is no.
+    /// True if one of the keys satisfies `does`. Keys that are not fresh are fetched before the answer is false.
     pub async fn any(&self, does: impl Fn(&PublicKey) -> bool) -> Result<bool, String> {
         let known = self.0.current.load_full();
         if known.keys.iter().any(&does) {
@@ -175,7 +175,7 @@ fn decode(answer: &Response<Bytes>) -> Result<Value, String> {
         .map_err(|error| format!("could not unmarshal as JSON: {error}"))
 }
 
-/// For how long an answer may be kept.
+/// Cache time of a response.
 fn max_age(headers: &HeaderMap) -> Duration {
     let said = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let said: Vec<_> = said.flat_map(|value| value.split(',')).map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! Whether a token is what an issuer said, to this server, and still means.
+//! Verification of an issuer's tokens: signature, audience and times.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,25 +12,25 @@ use tokio::sync::watch;
 use super::provider::{Provider, RemoteKeys};
 use crate::jose::{Token, audience_claim, time_claim};
 
-/// How long an issuer that cannot be reached is waited for before it is tried again.
+/// Delay between attempts to reach an issuer.
 const RETRY: Duration = Duration::from_secs(10);
-/// How far clocks may be apart, in seconds.
+/// Leeway between clocks in seconds.
 const LEEWAY: i64 = 60;
 
-/// Where a token says that claims are to be found (OpenID Connect Core 1.0, section 5.6.2).
+/// Claims that refer to distributed claims (OpenID Connect Core 1.0, section 5.6.2).
 pub(super) const CLAIM_NAMES: &str = "_claim_names";
 pub(super) const CLAIM_SOURCES: &str = "_claim_sources";
 
-/// What tokens have to be like, whoever issued them.
+/// Requirements on tokens that do not depend on the issuer.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// One of which a token must be for.
+    /// Accepted audiences.
     pub audiences: Vec<String>,
-    /// In one of which a token must be signed.
+    /// Accepted signature algorithms.
     pub algorithms: Vec<String>,
 }
 
-/// Verifies the tokens of one issuer, once it has been reached.
+/// Verifier of one issuer's tokens, once it was reached.
 #[derive(Debug)]
 pub(super) struct Verifier {
     expected: Arc<Expected>,
@@ -47,8 +47,7 @@ enum Reached {
 }
 
 impl Verifier {
-    /// Asks a provider where its keys are, in a task of its own, until it answers: this must be
-    /// called in a runtime.
+    /// Starts a verifier. A task asks the provider for its keys until it answers: must be called in a runtime.
     pub fn start(provider: Provider, expected: Arc<Expected>) -> Arc<Self> {
         let reached = watch::Sender::new(Reached::NotTried);
         let clock = provider.clock.clone();
@@ -57,7 +56,7 @@ impl Verifier {
         tokio::spawn(async move {
             loop {
                 let found = provider.discover().await;
-                // Nobody needs the keys of an issuer that is no longer accepted.
+                // The issuer is no longer configured.
                 let Some(verifier) = weak.upgrade() else { return };
                 match found {
                     Ok(keys) => {
@@ -77,20 +76,20 @@ impl Verifier {
         verifier
     }
 
-    /// Waits until the issuer has been reached.
+    /// Waits until the issuer was reached.
     pub async fn healthy(&self) {
-        // The sender is this one's own.
+        // Cannot fail: the sender is a field of this value.
         let _ = self.reached.subscribe().wait_for(|reached| matches!(reached, Reached::Yes)).await;
     }
 
-    /// Waits until it is known whether the issuer can be reached. It has been if `true`.
+    /// Waits for the first attempt to reach the issuer; true if it succeeded.
     pub async fn tried(&self) -> bool {
         let mut reached = self.reached.subscribe();
         let tried = reached.wait_for(|reached| !matches!(reached, Reached::NotTried)).await;
         tried.is_ok_and(|reached| matches!(*reached, Reached::Yes))
     }
 
-    /// Why the issuer has not been reached yet; `None` once it has.
+    /// Error of the last attempt to reach the issuer; `None` once it was reached.
     pub fn problem(&self) -> Option<String> {
         match &*self.reached.borrow() {
             Reached::NotTried => Some("is not initialized".to_owned()),
@@ -99,7 +98,7 @@ impl Verifier {
         }
     }
 
-    /// What a token says. That it names this issuer has been looked at.
+    /// Verified claims of a token. The caller has compared the issuer.
     pub async fn verify(&self, token: &Token<'_>) -> Result<Value, String> {
         let keys = self.keys.get().ok_or("oidc: authenticator not initialized")?;
         let Expected { audiences, algorithms } = &*self.expected;
@@ -132,7 +131,7 @@ impl Verifier {
     }
 }
 
-/// Claims that are elsewhere have to be somewhere.
+/// Checks that every distributed claim has a source.
 fn check_sources(claims: &Value) -> Result<(), String> {
     let object = |name: &str| match claims.at(&[name]) {
         None | Some(Value::Null) => Ok(None),
@@ -163,7 +162,7 @@ fn check_time(claims: &Value, now: i64) -> Result<(), String> {
     Ok(())
 }
 
-/// `["a" "b"]`
+/// Quoted list as Go prints it: `["a" "b"]`.
 fn quoted(all: &[String]) -> String {
     let all: Vec<_> = all.iter().map(|one| quote(one)).collect();
     format!("[{}]", all.join(" "))

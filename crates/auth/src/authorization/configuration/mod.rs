@@ -1,4 +1,4 @@
-//! `AuthorizationConfiguration`: who is asked, in which order.
+//! `AuthorizationConfiguration`: the authorizers and their order.
 
 mod read;
 #[cfg(test)]
@@ -12,33 +12,33 @@ use kevel_api::duration::Duration;
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuthorizationConfiguration {
-    /// In the order in which they are asked.
+    /// Authorizers, in order.
     pub authorizers: Vec<AuthorizerConfiguration>,
 }
 
-/// One authorizer.
+/// An authorizer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuthorizerConfiguration {
     /// `type`: `Node`, `RBAC`, `Webhook`, ...
     pub mode: String,
-    /// How metrics call it.
+    /// Name in metrics.
     pub name: String,
-    /// How it is asked, for webhooks.
+    /// Configuration of a webhook.
     pub webhook: Option<WebhookConfiguration>,
 }
 
-/// How a webhook is asked.
+/// Configuration of a webhook authorizer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebhookConfiguration {
-    /// How long a permission is remembered.
+    /// Cache time of allowed requests.
     pub authorized_ttl: Duration,
-    /// Whether permissions are remembered at all.
+    /// True if allowed requests are cached.
     pub cache_authorized_requests: bool,
-    /// How long a refusal is remembered.
+    /// Cache time of other decisions.
     pub unauthorized_ttl: Duration,
-    /// Whether refusals are remembered at all.
+    /// True if other decisions are cached.
     pub cache_unauthorized_requests: bool,
-    /// How long the webhook may take.
+    /// Timeout of a call.
     pub timeout: Duration,
     /// `v1` or `v1beta1`
     pub subject_access_review_version: String,
@@ -48,15 +48,14 @@ pub struct WebhookConfiguration {
     pub failure_policy: String,
     /// `KubeConfigFile` or `InClusterConfig`
     pub connection_type: String,
-    /// The file that says where the webhook is; without it, this cluster's own address.
+    /// kubeconfig of the webhook; `None` for the in-cluster address.
     pub kube_config_file: Option<String>,
-    /// CEL expressions.
+    /// Match conditions (CEL).
     pub match_conditions: Vec<String>,
 }
 
 impl AuthorizationConfiguration {
-    /// Reads a configuration file's text and checks it. `required` are the modes that must be in it
-    /// because the server began with them.
+    /// Loads and validates a configuration file. `required` are the modes that must not be removed at run time.
     pub fn load(text: &[u8], required: &BTreeSet<String>) -> Result<Self, String> {
         let config = read::configuration(text).map_err(|error| {
             format!("failed to load AuthorizationConfiguration from file: {error}")
@@ -65,7 +64,7 @@ impl AuthorizationConfiguration {
         Ok(config)
     }
 
-    /// The modes that are in it, webhooks excepted: those that a running server cannot do without.
+    /// Modes other than Webhook, which cannot be removed from a running server.
     pub fn lasting_modes(&self) -> BTreeSet<String> {
         let modes = self.authorizers.iter().map(|authorizer| authorizer.mode.clone());
         modes.filter(|mode| mode != validation::WEBHOOK).collect()

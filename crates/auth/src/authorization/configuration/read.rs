@@ -1,4 +1,4 @@
-//! A configuration from its text. Unknown and doubled fields are refused.
+//! Decoder of the configuration. Unknown and duplicate fields are refused.
 
 use kevel_api::duration::Duration;
 use kevel_api::field_error::Path;
@@ -10,10 +10,10 @@ use kevel_server::config_file;
 use super::{AuthorizationConfiguration, AuthorizerConfiguration, WebhookConfiguration};
 
 const KIND: &str = "AuthorizationConfiguration";
-/// What the reference calls the place that knows it.
+/// Name of the reference's scheme in error messages.
 const SCHEME: &str = "k8s.io/apiserver/pkg/apis/apiserver/load/load.go:32";
 
-/// The fields of each type; those of all versions are the same.
+/// Fields of each type, the same in all versions.
 const CONFIGURATION: &[&str] = &["apiVersion", "kind", "authorizers"];
 const AUTHORIZER: &[&str] = &["type", "name", "webhook"];
 const WEBHOOK: &[&str] = &[
@@ -47,7 +47,7 @@ pub(super) fn configuration(text: &[u8]) -> Result<AuthorizationConfiguration, S
     }
 }
 
-/// Collects what is not known.
+/// Decoder that collects unknown fields.
 struct Reader {
     strict: Vec<String>,
 }
@@ -115,7 +115,7 @@ impl Reader {
         Ok(config)
     }
 
-    /// The map of an object, whose unknown fields are noted.
+    /// Fields of an object; records unknown ones.
     fn fields<'v>(
         &mut self,
         value: &'v Value,
@@ -146,7 +146,7 @@ fn text(map: &Map, field: &str, path: &Path<'_>) -> Result<Option<String>, Strin
     }
 }
 
-/// A flag that is set unless it says otherwise.
+/// Boolean field that defaults to true.
 fn flag(map: &Map, field: &str, path: &Path<'_>) -> Result<bool, String> {
     match map.get(field) {
         None | Some(Value::Null) => Ok(true),

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in the reference's order and words.
+//! Validation of the configuration, in the reference's order and words.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,9 +11,9 @@ use kevel_api::name::is_dns1123_subdomain;
 use super::{AuthorizationConfiguration, WebhookConfiguration};
 use crate::authorization::match_conditions::MatchConditions;
 
-/// The types of authorizers, sorted.
+/// Types of authorizers, sorted.
 const MODES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
-/// The only one that there may be several of.
+/// The only type that may occur several times.
 pub(super) const WEBHOOK: &str = "Webhook";
 
 const MAX_TIMEOUT: i64 = 30_000_000_000;
@@ -92,7 +92,7 @@ fn field_errors(config: &AuthorizationConfiguration) -> Vec<FieldError> {
     errors
 }
 
-/// `path` is that of the authorizer: the reference leaves `webhook` out.
+/// Errors of a webhook. `path` is that of the authorizer: the reference leaves `webhook` out.
 fn webhook_errors(config: &WebhookConfiguration, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (name, value, most, detail) in [
@@ -172,7 +172,7 @@ fn file_problem(file: &str) -> Option<String> {
     }
 }
 
-/// The connection, as the reference shows its own struct of it.
+/// Connection info as the reference prints its struct.
 fn go_struct(config: &WebhookConfiguration) -> BadValue {
     let mut out = br#"{"Type":"#.to_vec();
     write_json_string(&mut out, &config.connection_type);

@@ -1,4 +1,4 @@
-//! A webhook that decides: it is sent a `SubjectAccessReview` and answers with its status.
+//! Webhook authorizer, which sends SubjectAccessReviews.
 
 mod review;
 
@@ -18,12 +18,12 @@ use self::review::{Status, canonical, spec};
 use super::match_conditions::MatchConditions;
 use super::metrics::AuthorizationMetrics;
 
-/// How many answers are remembered.
+/// Maximum number of cached answers.
 const MAX_ANSWERS: usize = 8192;
-/// How long what a client wrote may be for the answer to be remembered: longer is an attack.
+/// Maximum size of client-controlled attributes of a cached request: longer ones are not cached, against abuse.
 const MAX_CONTROLLED: usize = 10_000;
 
-/// The authorizer.
+/// The webhook authorizer.
 #[derive(Debug)]
 pub struct Webhook {
     config: WebhookConfig,
@@ -32,29 +32,29 @@ pub struct Webhook {
     metrics: Arc<AuthorizationMetrics>,
 }
 
-/// How a webhook is asked.
+/// Configuration of a webhook.
 #[derive(Debug)]
 pub struct WebhookConfig {
-    /// How metrics call it.
+    /// Name in metrics.
     pub name: String,
-    /// The version of the reviews that it is sent.
+    /// Version of the reviews.
     pub version: ReviewVersion,
-    /// How long one call may take.
+    /// Timeout of a call.
     pub timeout: Duration,
-    /// How long is waited before the webhook is asked again.
+    /// Backoff between calls.
     pub backoff: Backoff,
-    /// For how long a yes is remembered, and for how long anything else.
+    /// Cache time of allowed requests.
     pub authorized_ttl: Duration,
-    /// How long a refusal is remembered.
+    /// Cache time of other decisions.
     pub unauthorized_ttl: Duration,
-    /// What is decided when it cannot be asked: [`Decision::Deny`] or [`Decision::NoOpinion`].
+    /// Decision if the call fails: [`Decision::Deny`] or [`Decision::NoOpinion`].
     pub on_error: Decision,
-    /// When it is asked at all.
+    /// Match conditions: requests that the webhook is called for.
     pub match_conditions: MatchConditions,
 }
 
 impl Webhook {
-    /// `client` speaks to the webhook.
+    /// Makes the authorizer; `client` calls the webhook.
     pub fn new(
         client: Client,
         config: WebhookConfig,

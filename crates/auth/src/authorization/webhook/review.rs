@@ -1,4 +1,4 @@
-//! The `SubjectAccessReview` that a webhook is sent, and what it answers.
+//! SubjectAccessReview of a webhook: request and answer.
 
 use bytes::Bytes;
 use kevel_api::builtin;
@@ -10,7 +10,7 @@ use kevel_server::user::User;
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// What is asked, as the `spec` of a review.
+/// `spec` of a review for a request.
 pub(super) fn spec(asked: &Attributes<'_>) -> Value {
     let User { name, uid, groups, extra } = asked.user;
     let extra = extra.iter().map(|(key, values)| (key.as_str(), texts(values)));
@@ -32,7 +32,7 @@ pub(super) fn spec(asked: &Attributes<'_>) -> Value {
     spec.into()
 }
 
-/// A spec in the form of v1: what identifies a question.
+/// Spec in its v1 form, as the cache key.
 pub(super) fn canonical(spec: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let review = builtin::schema(GROUP, "v1", "SubjectAccessReview");
@@ -43,7 +43,7 @@ pub(super) fn canonical(spec: &Value) -> Vec<u8> {
     out
 }
 
-/// The versions of reviews that webhooks may speak.
+/// Versions of SubjectAccessReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// `authorization.k8s.io/v1`
@@ -53,7 +53,7 @@ pub enum ReviewVersion {
 }
 
 impl ReviewVersion {
-    /// The version of that name.
+    /// Version of this name.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(ReviewVersion::V1),
@@ -69,7 +69,7 @@ impl ReviewVersion {
         }
     }
 
-    /// The review that is sent.
+    /// Encodes the review.
     pub(super) fn request(self, spec: &Value, canonical: &[u8]) -> Bytes {
         let version = self.name();
         let mut out = Vec::with_capacity(canonical.len() + 160);
