@@ -79,7 +79,7 @@ impl ReviewVersion {
         out.extend_from_slice(br#"","metadata":{},"spec":"#);
         match self {
             ReviewVersion::V1 => out.extend_from_slice(canonical),
-            // Once groups were called `group`.
+            // v1beta1 names the field `group`.
             ReviewVersion::V1beta1 => {
                 let mut spec = spec.clone();
                 if let Some(map) = spec.as_map_mut()
@@ -94,7 +94,7 @@ impl ReviewVersion {
         out.into()
     }
 
-    /// What a webhook answered. An answer of another form is none.
+    /// Decodes the status of a webhook's answer; an error if the answer is not a review of this version.
     pub(super) fn status(self, answer: &[u8]) -> Result<Status, String> {
         let decoded = json::decode_any(answer, Unknown::Ignore).map_err(|e| e.to_string())?;
         let review = decoded.value;
@@ -165,7 +165,7 @@ fn field_requirement(requirement: &field::Requirement) -> Value {
     ])
 }
 
-/// Requirements that the form has no word for are left out: what is asked about is then more.
+/// Requirement in the review's form; `None` for operators it lacks, so that the review covers more than the request.
 fn label_requirement(requirement: &label::Requirement) -> Option<Value> {
     use label::Operator::*;
     let operator = match requirement.operator() {
