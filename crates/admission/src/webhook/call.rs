@@ -89,7 +89,7 @@ async fn ask(
     let now = monotonic_now();
     let left = attributes.deadline.map(|deadline| deadline.saturating_duration_since(now));
     let Some(timeout) = [webhook.timeout, left].into_iter().flatten().min() else {
-        return post(client, "", body, REQUEST_TIMEOUT).await.map_err(calling);
+        return post(client, "?timeout=30s", body, REQUEST_TIMEOUT).await.map_err(calling);
     };
     if timeout.is_zero() {
         return Err(Failure::TimedOut);

@@ -11,7 +11,10 @@ const FAILURES: &[(&str, &str)] = &[
         "failed to call webhook: Post \"URL\": dial tcp 127.0.0.1:1: connect: connection refused",
     ),
     ("hang", "failed to call webhook: Post \"URL\": context deadline exceeded"),
-    ("headers", "failed to call webhook: Post \"URL\": context deadline exceeded"),
+    (
+        "headers",
+        "failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded",
+    ),
     (
         "wrong-certificate",
         "failed to call webhook: Post \"URL\": tls: failed to verify certificate: x509: certificate signed by unknown authority",

@@ -9,7 +9,10 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kevel_api::duration as go;
+use kevel_clock::timer_now;
 use rustls::pki_types::ServerName;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::endpoint::{Credentials, Endpoint};
 use super::error::Error;
@@ -72,7 +75,7 @@ impl Client {
         Ok(Client { http, scheme, authority, base, authorization, user_agent })
     }
 
-    /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself.
+    /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself, which is told its time.
     pub async fn post_json(
         &self,
         path: &str,
@@ -106,20 +109,17 @@ impl Client {
         timeout: Duration,
         limit: usize,
     ) -> Result<Response<Bytes>, Error> {
-        let what = |method: &Method| {
-            let verb = if method == Method::POST { "Post" } else { "Get" };
-            let Client { scheme, authority, base, .. } = self;
-            let slash = if base.is_empty() && path.starts_with('?') { "/" } else { "" };
-            format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"")
-        };
-        let asked = what(&method);
+        let told = format!("?timeout={}", go::Duration(timeout.as_nanos() as i64));
+        let is_post = method == Method::POST;
+        let path = if is_post && path.is_empty() { &told } else { path };
+        let Client { scheme, authority, base, .. } = self;
+        let slash = if base.is_empty() && path.starts_with('?') { "/" } else { "" };
+        let verb = if is_post { "Post" } else { "Get" };
+        let asked = format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"");
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
         let request = self.request(method, path, body).map_err(invalid)?;
-        match tokio::time::timeout(timeout, exchange(&self.http, request, &asked, limit)).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Timeout { request: asked }),
-        }
+        exchange(&self.http, request, &asked, timer_now() + timeout, limit).await
     }
 
     fn request(
@@ -180,17 +180,20 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         .build(connector))
 }
 
-/// A request, and its whole answer of so many bytes at most.
+/// A request, and its whole answer of so many bytes at most, which must be there by a deadline.
 pub(super) async fn exchange(
     http: &Connections,
     mut request: Request<Full<Bytes>>,
     asked: &str,
+    deadline: Instant,
     limit: usize,
 ) -> Result<Response<Bytes>, Error> {
     let address = request.uri().authority().map_or("", Authority::as_str).to_owned();
     let too_many = informational::exceeded(&mut request);
+    let late = |reading| Error::Timeout { request: asked.to_owned(), reading };
     let answer = tokio::select! {
         answer = http.request(request) => answer,
+        () = sleep_until(deadline) => return Err(late(false)),
         () = too_many => {
             let (request, reason) = (asked.to_owned(), informational::TOO_MANY.to_owned());
             return Err(Error::Connection { request, reason, lost: false });
@@ -198,11 +201,12 @@ pub(super) async fn exchange(
     };
     let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error, &address))?;
     let (parts, body) = answer.into_parts();
-    let body = Limited::new(body, limit).collect().await;
-    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-        true => Error::TooLarge { request: asked.to_owned(), limit },
-        false => Error::Answer { reason: failure::of_answer(&*error, &address) },
-    })?;
+    let body = timeout_at(deadline, Limited::new(body, limit).collect()).await;
+    let body =
+        body.map_err(|_| late(true))?.map_err(|error| match error.is::<LengthLimitError>() {
+            true => Error::TooLarge { request: asked.to_owned(), limit },
+            false => Error::Answer { reason: failure::of_answer(&*error, &address) },
+        })?;
     Ok(Response::from_parts(parts, body.to_bytes()))
 }
 

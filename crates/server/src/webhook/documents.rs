@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::uri::{Parts, PathAndQuery, Scheme, Uri};
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
+use kevel_clock::timer_now;
 
 use super::client::{Connections, JSON, MAX_ANSWER, USER_AGENT, bearer, connections, exchange};
 use super::endpoint::Endpoint;
@@ -40,21 +41,9 @@ impl Documents {
         token: Option<&str>,
         timeout: Duration,
     ) -> Result<Response<Bytes>, Error> {
-        let asked = format!("Get \"{url}\"");
-        match tokio::time::timeout(timeout, self.follow(url, token, &asked)).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::Timeout { request: asked }),
-        }
-    }
-
-    async fn follow(
-        &self,
-        url: &str,
-        token: Option<&str>,
-        asked: &str,
-    ) -> Result<Response<Bytes>, Error> {
+        let (asked, deadline) = (&format!("Get \"{url}\""), timer_now() + timeout);
         let invalid = |reason: &str| Error::Connection {
-            request: asked.into(),
+            request: asked.clone(),
             reason: reason.into(),
             lost: false,
         };
@@ -63,7 +52,9 @@ impl Documents {
         let token = token.map(|token| bearer(token.as_bytes()));
         let mut token = token.transpose().map_err(|error| invalid(&error))?;
         for _ in 0..=MAX_REDIRECTS {
-            let answer = exchange(&self.0, request(&uri, token.clone()), asked, MAX_ANSWER).await?;
+            let answer =
+                exchange(&self.0, request(&uri, token.clone()), asked, deadline, MAX_ANSWER);
+            let answer = answer.await?;
             let Some(location) = moved(&answer) else { return Ok(answer) };
             uri = resolve(&uri, location).map_err(invalid)?;
             // Once dropped it stays so: the next address was named by a server that does not get it.

@@ -26,6 +26,8 @@ pub enum Error {
     Timeout {
         /// The request.
         request: String,
+        /// Whether the answer had begun.
+        reading: bool,
     },
     /// The answer broke off.
     Answer {
@@ -83,11 +85,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Connection { request, reason, .. } => write!(f, "{request}: {reason}"),
-            Error::Timeout { request } => write!(f, "{request}: context deadline exceeded"),
-            Error::Answer { reason } => write!(
-                f,
-                "unexpected error when reading response body. Please retry. Original error: {reason}"
-            ),
+            Error::Timeout { request, reading: false } => write!(f, "{request}: {LATE}"),
+            Error::Timeout { .. } => write!(f, "{BROKEN_OFF}{LATE}"),
+            Error::Answer { reason } => write!(f, "{BROKEN_OFF}{reason}"),
             Error::TooLarge { request, limit } => {
                 write!(f, "{request}: the answer is larger than {limit} bytes")
             }
@@ -97,6 +97,11 @@ impl fmt::Display for Error {
 }
 
 impl StdError for Error {}
+
+/// The words of the reference's client for a time that is up, and for an answer that breaks off.
+const LATE: &str = "context deadline exceeded";
+const BROKEN_OFF: &str =
+    "unexpected error when reading response body. Please retry. Original error: ";
 
 /// How much of an answer that is no Status is told.
 const MAX_TOLD: usize = 1024;

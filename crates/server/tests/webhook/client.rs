@@ -91,7 +91,7 @@ async fn an_answer_has_its_limits() {
     let client = Client::new(late.endpoint()).unwrap();
     let error = client.post_json("", "{}".into(), Duration::from_millis(1)).await.unwrap_err();
     let url = late.url();
-    assert_eq!(error.to_string(), format!("Post \"{url}\": context deadline exceeded"));
+    assert_eq!(error.to_string(), format!("Post \"{url}?timeout=1ms\": context deadline exceeded"));
     never.signal();
 
     let receiver = Receiver::start();
