@@ -7,13 +7,14 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use kevel_server::body::{Body, Piece, Pieces};
+use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::handler::Response;
 use kevel_server::proxy::{self, Outgoing, Upgraded, go_on};
 use kevel_server::query::{encode, escape_path};
 use kevel_server::request::{Request, RequestBody, json_text};
 use kevel_streaming::copy::copy_bidirectional;
 use kevel_streaming::upgrade::is_upgrade_request;
+use tokio::time::{Sleep, sleep};
 
 use super::headers;
 use crate::lanes::Lease;
@@ -50,15 +51,16 @@ impl Passage<'_> {
         let mut headers = headers::outgoing(&request, self.address).map_err(unreachable)?;
         self.mark(&mut headers);
         let answer = self.server.send(self.address, outgoing(request, headers)?);
-        let answer = match is_discovery {
-            false => answer.await,
-            true => match tokio::time::timeout(DISCOVERY, answer).await {
-                Ok(answer) => answer,
-                Err(_) => Err("context deadline exceeded".to_owned()),
+        let mut deadline = is_discovery.then(|| Box::pin(sleep(DISCOVERY)));
+        let answer = match &mut deadline {
+            None => answer.await,
+            Some(deadline) => tokio::select! {
+                answer = answer => answer,
+                () = deadline => Err("context deadline exceeded".to_owned()),
             },
         };
         let (answer, lease) = answer.map_err(unreachable)?;
-        Ok(self.incoming(answer, lease))
+        Ok(self.incoming(answer, lease, deadline))
     }
 
     async fn upgrade(&self, request: Request) -> Result<Response, String> {
@@ -82,8 +84,13 @@ impl Passage<'_> {
         }
     }
 
-    /// Response for the client.
-    fn incoming(&self, answer: http::Response<Incoming>, lease: Lease) -> Response {
+    /// The answer as the client gets it, which breaks off at a deadline.
+    fn incoming(
+        &self,
+        answer: http::Response<Incoming>,
+        lease: Lease,
+        deadline: Option<Pin<Box<Sleep>>>,
+    ) -> Response {
         let redirects = answer.status().is_redirection()
             && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
         if redirects && self.reject_forwarding_redirects {
@@ -92,7 +99,7 @@ impl Passage<'_> {
         }
         let (mut parts, body) = answer.into_parts();
         proxy::headers::incoming(&mut parts.headers);
-        let body = Passed { body: proxy::Passed::from(body), _lease: lease };
+        let body = Passed { body: proxy::Passed::from(body), deadline, _lease: lease };
         let mut response = http::Response::new(Body::pieces(body));
         *response.status_mut() = parts.status;
         *response.headers_mut() = parts.headers;
@@ -134,11 +141,16 @@ fn text(status: StatusCode, text: String) -> Response {
 /// Response body, streamed.
 struct Passed {
     body: proxy::Passed,
+    deadline: Option<Pin<Box<Sleep>>>,
     _lease: Lease,
 }
 
 impl Pieces for Passed {
     fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let late = |deadline: &mut Pin<Box<Sleep>>| deadline.as_mut().poll(context).is_ready();
+        if self.deadline.as_mut().is_some_and(late) {
+            return Poll::Ready(Some(Err(Broken("the answer took too long"))));
+        }
         Pin::new(&mut self.body).poll_piece(context)
     }
 
