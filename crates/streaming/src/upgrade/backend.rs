@@ -84,7 +84,10 @@ pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
         return Ok(Answer::Switched(parts, Rewound::new(ahead, io)));
     }
     let mut body = Body::new(&parts.headers, rest, MAX_BODY);
-    let _ = timeout(BODY_DEADLINE, body.read_to_end(&mut io)).await;
+    // An answer that announces another one has no body to wait for.
+    if !parts.status.is_informational() {
+        let _ = timeout(BODY_DEADLINE, body.read_to_end(&mut io)).await;
+    }
     drop_hop_by_hop(&mut parts.headers);
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Answer::Refused(Response::from_parts(parts, body.into_bytes())))
