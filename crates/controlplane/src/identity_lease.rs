@@ -22,6 +22,8 @@ const SERVER: &str = "kube-apiserver";
 const PEER_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
 const LEASE_SECONDS: i64 = 3600;
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// Limit on a deletion at the start and the end, which a webhook may keep waiting.
+const DELETE: Duration = Duration::from_secs(10);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long a server waits after a failure, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(7));
@@ -61,17 +63,15 @@ impl IdentityLease {
     }
 
     /// Gives the lease back: nobody should look for this server any more.
-    pub async fn give_back(&self) -> Result<(), String> {
+    pub async fn give_back(&self) {
         self.stopped.signal();
         let _writing = self.writing.lock().await;
-        self.delete().await.map_err(|error| error.to_string())
+        self.delete().await;
     }
 
     async fn renew_always(&self) {
         // An earlier server of this name is gone, whatever its lease says.
-        if let Err(error) = self.delete().await {
-            tracing::error!(%error, lease = self.name, "error deleting old lease");
-        }
+        self.delete().await;
         let mut wait = RETRY.0;
         loop {
             match self.renew().await {
@@ -102,10 +102,12 @@ impl IdentityLease {
         }
     }
 
-    async fn delete(&self) -> Result<(), StatusError> {
-        match self.client.delete(&format!("{LEASES}/{}", self.name)).await {
-            Err(error) if error.reason() != reason::NOT_FOUND => Err(error),
-            _ => Ok(()),
+    async fn delete(&self) {
+        let path = format!("{LEASES}/{}", self.name);
+        let late = Err(StatusError::timeout("context deadline exceeded", 0));
+        let ended = tokio::time::timeout(DELETE, self.client.delete(&path)).await.unwrap_or(late);
+        if let Some(error) = ended.err().filter(|error| error.reason() != reason::NOT_FOUND) {
+            tracing::error!(%error, lease = self.name, "Unable to delete lease");
         }
     }
 
@@ -122,8 +124,7 @@ impl IdentityLease {
         let spec = lease.make_map(&["spec"]);
         spec.insert("holderIdentity", self.holder.as_str().into());
         spec.insert("leaseDurationSeconds", LEASE_SECONDS.into());
-        let now = MicroTime::now(self.client.clock());
-        spec.insert("renewTime", now.to_string().as_str().into());
+        spec.insert("renewTime", MicroTime::now(self.client.clock()).to_string().as_str().into());
         lease
     }
 }

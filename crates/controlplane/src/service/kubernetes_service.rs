@@ -54,8 +54,7 @@ impl KubernetesService {
 
     /// Removes the endpoint that a previous process at this address left behind: this server is not ready yet.
     pub async fn remove_stale(&self) {
-        let removed = self.reconciler.remove(&self.client, self.server(), false).await;
-        if let Err(error) = removed {
+        if let Err(error) = self.reconciler.remove(&self.client, self.server(), false).await {
             tracing::error!(error, "error removing old endpoints from kubernetes service");
         }
     }

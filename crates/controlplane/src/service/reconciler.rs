@@ -61,14 +61,14 @@ impl Reconciler {
         }
     }
 
-    /// Says that a server goes. `stopping` when this one does, so that there may be none left.
+    /// Says that a server goes: `stopping` when this one does, so that there may be none left; a start tries once.
     pub async fn remove(
         &self,
         client: &Client,
         server: ServerAddress,
         stopping: bool,
     ) -> Result<(), String> {
-        for _ in 1..ATTEMPTS {
+        for _ in 1..if stopping { ATTEMPTS } else { 1 } {
             if self.remove_once(client, server, stopping).await.is_ok() {
                 return Ok(());
             }

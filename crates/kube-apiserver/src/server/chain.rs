@@ -194,7 +194,10 @@ fn start_kube(config: &Config) -> Result<(), String> {
         hooks.run("start-kube-apiserver-identity-lease-controller", lease.keep())?;
         let collector = collect_identity_leases(client.clone());
         hooks.run("start-kube-apiserver-identity-lease-garbage-collector", collector)?;
-        let give_back = || async move { lease.give_back().await };
+        let give_back = || async move {
+            lease.give_back().await;
+            Ok(())
+        };
         hooks.add_pre_shutdown("stop-kube-apiserver-identity-lease-controller", give_back)?;
     }
     Ok(())
