@@ -5,6 +5,7 @@
 mod backend;
 mod commands;
 mod component_statuses;
+mod early;
 #[path = "../admission_webhooks/hook_server.rs"]
 #[allow(dead_code)] // Other tests ask it for more.
 mod hook_server;
