@@ -1,6 +1,7 @@
 //! Certificates for tests.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -37,10 +38,14 @@ impl Ca {
 
     /// Issues a client certificate with this common name.
     pub fn client(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(client(name))
+    }
+
+    /// A client's certificate with this common name that expires at a time.
+    pub fn client_until(&self, name: &str, end: SystemTime) -> (String, String) {
+        let end = end.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let mut params = client(name);
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + end;
         self.issue(params)
     }
 
@@ -55,6 +60,14 @@ impl Ca {
     pub fn write(&self, folder: &Path) {
         write_pair(folder, "ca", &(self.pem.clone(), self.key.clone()));
     }
+}
+
+fn client(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params
 }
 
 /// Writes a certificate and its key as `name.crt` and `name.key`.

@@ -4,9 +4,11 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use kevel_test_support::trust::{TrustRow, leaf_key, rows};
+use kevel_test_support::{Ca, write_pair};
 use rustls::ClientConfig;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::CertifiedKey;
@@ -122,6 +124,45 @@ async fn serving_certificate_that_expired_is_said_at_start() {
     assert!(old.contains("tls-sni-cert-key") && old.ends_with(" 1.6094592e+09"), "{old}");
     for flag in ["tls-cert-file", "own-ca"] {
         assert!(lines.iter().any(|line| line.contains(flag)), "{flag}: {lines:?}");
+    }
+}
+
+/// Certificates that the server shows as a client are told of like those that it serves with.
+#[tokio::test]
+async fn client_certificates_that_expire_are_said_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = kevel_clock::Clock::system().now();
+    let (day, ca) = (Duration::from_secs(86_400), Ca::new("clients"));
+    for (name, end) in [("old", now - day), ("soon", now + 10 * day), ("late", now + 100 * day)] {
+        write_pair(folder.path(), name, &ca.client_until(name, end));
+    }
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let flags = [
+        format!("--kubelet-client-certificate={}", file("old.crt")),
+        format!("--kubelet-client-key={}", file("old.key")),
+        format!("--proxy-client-cert-file={}", file("soon.crt")),
+        format!("--proxy-client-key-file={}", file("soon.key")),
+        format!("--tls-sni-cert-key={},{}:late.example", file("late.crt"), file("late.key")),
+        "--storage=memory".to_owned(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_on(folder, &flags).await;
+    let log = server.log();
+    let said = |text: &str| log.lines().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    for (text, flag) in [
+        ("The certificate has expired: peers refuse it", "kubelet-client-certificate"),
+        ("The certificate expires soon", "proxy-client-cert-file"),
+    ] {
+        let lines = said(text);
+        assert!(lines.len() == 1 && lines[0].contains(flag), "{text}: {lines:?}\n{log}");
+    }
+    let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
+    let metrics = read(client.get("/metrics").await.unwrap()).await.unwrap();
+    let metrics = String::from_utf8(metrics.to_vec()).unwrap();
+    let name = "kevel_certificate_expiration_timestamp_seconds";
+    for flag in ["kubelet-client-certificate", "proxy-client-cert-file", "tls-sni-cert-key"] {
+        let shown = |line: &str| line.starts_with(name) && line.contains(flag);
+        assert!(metrics.lines().any(shown), "{flag}");
     }
 }
 

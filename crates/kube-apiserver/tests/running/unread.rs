@@ -131,7 +131,7 @@ fn config_map(name: &str, value: &str) -> String {
 }
 
 /// How much memory the server has once that does not change any more.
-async fn settled(server: &Server) -> u64 {
+pub(crate) async fn settled(server: &Server) -> u64 {
     let (mut last, mut same) = (server.resident(), 0);
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -236,7 +236,7 @@ async fn unread(server: &Server, form: &Form, way: Way) -> Unread {
 }
 
 /// A connection with little room for what comes.
-async fn connect(server: &Server, protocol: &[u8]) -> io::Result<TlsStream<TcpStream>> {
+pub(crate) async fn connect(server: &Server, protocol: &[u8]) -> io::Result<TlsStream<TcpStream>> {
     let mut tls = server.tls.clone();
     tls.alpn_protocols = vec![protocol.to_vec()];
     let socket = TcpSocket::new_v4()?;
