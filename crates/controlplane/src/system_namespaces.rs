@@ -45,8 +45,7 @@ pub fn system_namespaces(
     }
 }
 
-/// Creates a namespace if it does not exist. Called by components that need one at start before the controller has
-/// run.
+/// Creates a namespace if it does not exist. Called by components that need one at start before the controller has run.
 pub(crate) async fn ensure(client: &Client, name: &str) -> Result<(), StatusError> {
     match client.get(&format!("/api/v1/namespaces/{name}")).await {
         Ok(_) => return Ok(()),

@@ -220,8 +220,7 @@ impl<'v, 'p> Field<'v, 'p> {
         if self.value == other.value {
             return true;
         }
-        // What is absent is zero, and a pointer to nothing is not one to something empty: that is for the
-        // type to say.
+        // What is absent is zero, and a pointer to nothing is not one to something empty: that is for the type to say.
         let Some(place) = self.place() else { return equivalent(self.value, other.value) };
         let pointer = place.field.is_some_and(|field| field.pointer());
         (!pointer || self.is_set() == other.is_set()) && place.schema.equal(self.value, other.value)

@@ -1,5 +1,4 @@
-//! `DefaultTolerationSeconds` admission plug-in: pods tolerate the taints not-ready and unreachable for a limited
-//! time.
+//! `DefaultTolerationSeconds` admission plug-in: pods tolerate the taints not-ready and unreachable for a limited time.
 
 use std::sync::Arc;
 

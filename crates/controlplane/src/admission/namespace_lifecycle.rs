@@ -36,8 +36,7 @@ pub const REGISTRATION: Registration = Registration::on("NamespaceLifecycle", |c
 #[derive(Debug)]
 pub struct NamespaceLifecycle {
     namespaces: Arc<Storage>,
-    /// Namespaces whose deletion was requested at this server, with the time: the cache may not have the deletion
-    /// yet.
+    /// Namespaces whose deletion was requested at this server, with the time: the cache may not have the deletion yet.
     deleted: RwLock<Vec<(String, Instant)>>,
 }
 
@@ -79,8 +78,7 @@ impl NamespaceLifecycle {
         }
     }
 
-    /// Reads a namespace from the cache; from the store if it is missing there or its deletion was requested
-    /// recently.
+    /// Reads a namespace from the cache; from the store if it is missing there or its deletion was requested recently.
     async fn namespace(&self, name: &str) -> Result<Option<Arc<Object>>, StatusError> {
         match self.find(name, At::Any).await? {
             Some(found) if self.phase(&found) == TERMINATING || !self.is_distrusted(name) => {

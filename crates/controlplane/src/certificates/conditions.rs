@@ -16,8 +16,7 @@ const FAILED: &str = "Failed";
 /// Conditions that cannot be removed.
 const LASTING: [&str; 3] = [APPROVED, DENIED, FAILED];
 
-/// Restores the stored Approved and Denied conditions if their number is unchanged. If it differs, validation reports
-/// it.
+/// Restores the stored Approved and Denied conditions if their number is unchanged. Validation reports another number.
 pub fn keep_approvals(request: &mut Value, old: &Value) {
     let before = old.list_at(&["status", "conditions"]);
     let Some(now) = request.at_mut(&["status", "conditions"]).and_then(Value::as_list_mut) else {

@@ -45,8 +45,7 @@ pub static KIND: Kind = Kind {
 const MAX_UID: usize = 128;
 /// Maximum size of key, proof and request in bytes.
 const MAX_KEY: usize = 10 << 10;
-/// Limits of `maxExpirationSeconds`: at least an hour; at most a day for signers in `kubernetes.io`, and 91 days for
-/// others.
+/// Limits of `maxExpirationSeconds`: an hour to a day for signers in `kubernetes.io`, else an hour to 91 days.
 const MIN_EXPIRATION: i64 = 60 * 60;
 const MAX_KUBERNETES_EXPIRATION: i64 = 24 * 60 * 60;
 const MAX_EXPIRATION: i64 = 91 * 24 * 60 * 60;

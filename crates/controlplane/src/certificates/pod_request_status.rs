@@ -1,5 +1,4 @@
-//! Validation of a PodCertificateRequest's status: the signer issues a certificate for the proven key or refuses,
-//! once.
+//! Validation of a PodCertificateRequest's status: the signer issues a certificate for the proven key or refuses, once.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

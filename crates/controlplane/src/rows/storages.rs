@@ -42,8 +42,7 @@ pub fn locations(root: &str) -> Vec<(String, &'static str, &'static str)> {
     stored.map(|kind| (kind.storage_prefix(root), kind.group, kind.plural)).collect()
 }
 
-/// The group and plural of the built-in kind whose objects are stored below a prefix, given the prefix
-/// of all keys.
+/// The group and plural of the built-in kind whose objects are stored below a prefix, given the prefix of all keys.
 pub fn group_resource(root: &str, prefix: &str) -> Option<(&'static str, &'static str)> {
     let stored = KINDS.iter().filter(|kind| !kind.creater && kind.stored_with.is_none());
     let mut there = stored.filter(|kind| kind.storage_prefix(root) == prefix);

@@ -198,8 +198,7 @@ impl Facts for ServiceCidr {
     }
 }
 
-/// True if addresses may be allocated: the ServiceCIDR is not being deleted, and its Ready condition is absent or
-/// True.
+/// True if addresses may be allocated: the ServiceCIDR is not being deleted, and its Ready condition is absent or True.
 fn is_ready(cidr: &Value) -> bool {
     let mut ready = cidr.list_at(&["status", "conditions"]).iter();
     let ready = ready.find(|condition| condition.str_at(&["type"]) == "Ready");

@@ -1,6 +1,5 @@
 //! Admission plug-ins of certificates.k8s.io: `CertificateApproval`, `CertificateSigning`,
-//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and the authorization of PodCertificateRequest
-//! status.
+//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and the authorization of PodCertificateRequest status.
 
 pub mod approval;
 pub mod attest;

@@ -265,8 +265,7 @@ pub(super) fn seccomp_profile(pod: &Pod<'_>) -> Option<Violation> {
     violation("seccompProfile", detail)
 }
 
-/// Profile types that are set and are neither RuntimeDefault nor Localhost; whether the pod sets one; and the
-/// containers that do.
+/// Profile types other than RuntimeDefault and Localhost; whether the pod sets one; containers that set one.
 fn bad_types<'a>(pod: &Pod<'a>, profile: &str) -> (BTreeSet<String>, bool, Vec<&'a str>) {
     let bad = RefCell::new(BTreeSet::new());
     let is_bad = |of: &Value| {

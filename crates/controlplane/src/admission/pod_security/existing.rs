@@ -97,8 +97,7 @@ impl PodSecurity {
     }
 }
 
-/// True if an update changes a container's image or adds a container: no other mutable field is relevant to the
-/// checks.
+/// True if an update changes a container's image or adds a container: no other mutable field is relevant to the checks.
 pub(super) fn changes(pod: &Value, old: &Value) -> bool {
     let image = |container: &Value| container.str_at(&["image"]).to_owned();
     let images =

@@ -171,8 +171,7 @@ impl PodSecurity {
         Ok(self.configuration.defaults.of(|label| namespace.label(label)))
     }
 
-    /// A namespace that asks for more than can be read is refused; pods in it that do not do as it
-    /// asks are told of.
+    /// A namespace that asks for more than can be read is refused; pods in it that do not do as it asks are told of.
     async fn check_namespace(
         &self,
         attributes: &Attributes<'_>,
