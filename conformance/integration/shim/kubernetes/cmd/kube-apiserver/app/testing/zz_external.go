@@ -12,7 +12,6 @@ import (
 	"kevel.dev/integration/external"
 	"kevel.dev/integration/flags"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	genericfeatures "k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/component-base/tracing"
@@ -80,8 +79,7 @@ func StartTestServer(t ktesting.TB, instance *TestServerInstanceOptions, customF
 		return result, err
 	}
 	if s.Traces.ConfigFile != "" {
-		// As the client that a server has of itself: it sends the trace of the context on, and its spans tell what it accepts.
-		server.Config.ContentType = runtime.ContentTypeProtobuf
+		// As the client that a server has of itself: it sends the trace of the context on.
 		server.Config.Wrap(tracing.WrapperFor(noop.NewTracerProvider()))
 	}
 	etcd, _, err := GetEtcdClients(storage.Transport)
