@@ -27,7 +27,7 @@ use kevel_server::verb::Verb;
 pub(crate) use self::storages::version_rank;
 pub use self::storages::{StorageOptions, group_resource, locations, storages};
 
-/// What creates the kinds and subresources that are not stored, by group and path (`serviceaccounts/token`).
+/// Creaters of kinds and subresources that are not stored, by group and path (`serviceaccounts/token`).
 #[derive(Clone, Debug)]
 pub struct Creaters(HashMap<(&'static str, &'static str), Option<Arc<dyn Creater>>>);
 

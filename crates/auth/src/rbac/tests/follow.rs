@@ -40,7 +40,7 @@ async fn create_role(server: &InMemory, name: &str) {
     server.ok(&format!("POST {RBAC}/clusterroles"), &role, 201).await;
 }
 
-/// The watch tells of the first binding, and is lost; the cache is loaded anew when the binding is deleted. Both snapshots
+/// The watch tells of the first binding, and is lost; the cache is loaded again after the deletion. Both snapshots
 /// are empty, and so is the tree of each.
 #[tokio::test]
 async fn binding_deleted_while_the_watch_was_lost_grants_nothing() {

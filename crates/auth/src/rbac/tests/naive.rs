@@ -60,7 +60,7 @@ struct Shape {
     /// Most subjects of a binding.
     subjects: usize,
     changes: usize,
-    /// How many values names and groups have besides those of small worlds: a large world must not allow everything.
+    /// Number of values that names and groups have besides those of small worlds: a large world must not allow everything.
     values: usize,
 }
 
