@@ -77,6 +77,10 @@ expect "deleted" k delete -n shop configmap settings
 until grep -c settings "$dir/watch" | grep -qv '^1$'; do kill -0 "$watch" 2>/dev/null || fail "no event"; sleep 0.1; done
 kill "$watch" 2>/dev/null || true
 expect "deleted" k delete -n shop deployment,secret --all
+# Controllers in the server end these deletions, which kubectl waits for.
+expect "deleted" k delete -n shop job once --cascade=foreground
+expect "deleted" k delete -n shop cronjob often --cascade=orphan
+expect "deleted" k delete namespace shop
 
 kill -TERM "$pid"
 wait "$pid" || fail "exit code $?"

@@ -51,6 +51,7 @@ impl Api {
             format!("--data-dir={}", folder.path().display()),
             format!("--token-auth-file={}", tokens.display()),
             "--storage=memory".to_owned(),
+            "--controllers=".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
         ];
         let mut options = ServerRunOptions::default();

@@ -21,10 +21,10 @@ usage: cargo xtask generate [DATA]
            check licences, versions, sources and known holes of all dependencies against deny.toml
        cargo xtask words|errors|crates [--write | --list CRATE]
            compare figures of the sources with xtask/ratchets: they may fall (--write renews the file), never rise
-       cargo xtask mutants [--check | --write] [--known] [--only TEXT] [CRATE...]
+       cargo xtask mutants [--check | --write] [--known | --untried] [--only TEXT] [CRATE...]
            plant the faults of xtask/mutants, all at once in a copy of the sources, and see that their tests fail; --check
            only looks whether they fit the sources, --write fills in the tests of faults that have none, --known leaves
-           those out
+           those out, --untried all others
 ";
 
 fn main() -> ExitCode {

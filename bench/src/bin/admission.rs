@@ -11,13 +11,13 @@ use kevel_api::value::Value;
 use kevel_api::{builtin, default};
 use kevel_bench::cpu_time;
 use kevel_codec::json::{self, Unknown};
+use kevel_controller_runtime::{Client, Loopback};
 use kevel_controlplane::admission::{Context, TolerationSeconds, plugins};
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::{Admission, Attributes, Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::backends::{Backend, Backends};
-use kevel_server::controller::{Client, Loopback};
 use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;
 use kevel_server::request::Warnings;
@@ -112,6 +112,7 @@ async fn main() -> Result<(), String> {
         rows: &rows,
         authorizer: &authorizer,
         feature: &|_| true,
+        emulation: kevel_features::BINARY,
         configuration: &|_| Ok(None),
         toleration_seconds: TolerationSeconds { not_ready: 300, unreachable: 300 },
         matcher: Arc::new(Matcher::new(storages.required("", "namespaces")?, vec![table.clone()])),

@@ -74,6 +74,8 @@ impl Server {
             .arg(format!("--data-dir={}", self.folder.join("data").display()))
             .arg(format!("--secure-port={}", self.port))
             .arg("--bind-address=127.0.0.1")
+            // The traffic's writers are the only ones.
+            .arg("--controllers=")
             .args(&self.flags)
             .args(flags)
             .envs(variables.iter().map(|(name, value)| (*name, value.as_str())))

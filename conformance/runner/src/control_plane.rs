@@ -193,15 +193,18 @@ impl ControlPlane {
             self.spawn("etcd", &program, self.etcd_flags())?;
             self.until("etcd", async |plane| plane.etcd_listens()).await?;
         }
-        let mut flags = self.server_flags(port);
-        flags.extend(self.flags.iter().cloned());
-        flags.push(match etcd {
-            true => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
-            false => format!("--data-dir={}", self.folder.join("data").display()),
-        });
-        let begun = Instant::now();
         let own = self.program.clone().filter(|_| server == Server::Kevel);
         let program = own.unwrap_or_else(|| server.program());
+        let mut flags = self.server_flags(port);
+        flags.extend(self.flags.iter().cloned());
+        if etcd {
+            flags.push(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port));
+        } else {
+            flags.push(format!("--data-dir={}", self.folder.join("data").display()));
+            // Controllers are a component beside the server, as for the reference.
+            flags.extend(knows_controllers(&program).then(|| "--controllers=".to_owned()));
+        }
+        let begun = Instant::now();
         match self.hostnames {
             false => self.spawn(name, &program, flags)?,
             true => {
@@ -398,6 +401,12 @@ impl ControlPlane {
             format!("--kubelet-client-key={}", self.pki("kubelet-client.key")),
         ]
     }
+}
+
+/// Whether a server has controllers; one that a benchmark compares with may be from before them.
+fn knows_controllers(program: &Path) -> bool {
+    let help = std::process::Command::new(program).arg("--help").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--controllers"))
 }
 
 /// Flags common to controller manager and scheduler.

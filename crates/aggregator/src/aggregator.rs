@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::discovery::{Registered, priority};
 use kevel_server::egress::Dialer;
 use kevel_server::health::Check;
@@ -82,9 +82,13 @@ impl Aggregator {
         }
         let has_identity = identity.is_some();
         let services = Arc::new(ApiServices::new(storage, identity, config.dialer));
-        let registration =
-            AutoRegister::new(services.clone(), api_services.clone(), client.clone());
-        // The aggregator's own group has no APIService, and must get none through a CustomResourceDefinition.
+        let registration = AutoRegister::new(
+            services.clone(),
+            api_services.clone(),
+            client.clone(),
+            config.definitions.clone(),
+        );
+        // The aggregator's own version has no APIService, and must get none through a CustomResourceDefinition.
         let own = api_services.kind.group.to_string();
         let groups = config.served.iter().map(|(group, _)| group.clone()).chain([own]).collect();
         let desired: Vec<Desired> = config.served.into_iter().filter_map(built_in).collect();

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_compute::Metered;
-use kevel_server::controller::{Backoff, Client, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
 use kevel_server::deletion::DeleteOptions;
 use kevel_server::discovery::priority::Priority;
 use kevel_server::resource::Resource;
+use kevel_server::storage::Storage;
+use kevel_store::cache::At;
 use tokio::task::JoinSet;
 
 use crate::api_service::{ApiService, GROUP, MANAGED_LABEL, Managed};
@@ -125,6 +127,8 @@ pub(crate) struct AutoRegister {
     services: Arc<ApiServices>,
     resource: Arc<Resource>,
     client: Client,
+    /// CustomResourceDefinitions, if they are served.
+    definitions: Option<Arc<Storage>>,
     pub queue: Arc<WorkQueue>,
     state: Mutex<State>,
 }
@@ -139,11 +143,23 @@ struct State {
 }
 
 impl AutoRegister {
-    pub fn new(services: Arc<ApiServices>, resource: Arc<Resource>, client: Client) -> Arc<Self> {
+    pub fn new(
+        services: Arc<ApiServices>,
+        resource: Arc<Resource>,
+        client: Client,
+        definitions: Option<Arc<Storage>>,
+    ) -> Arc<Self> {
         let queue = WorkQueue::new(Backoff::default());
         let heard = queue.clone();
         services.listen(move |name| heard.add(name));
-        Arc::new(AutoRegister { services, resource, client, queue, state: Mutex::default() })
+        let state = Mutex::default();
+        Arc::new(AutoRegister { services, resource, client, definitions, queue, state })
+    }
+
+    /// The first CustomResourceDefinition that cannot be read: which APIServices it needs is not known.
+    async fn unreadable(&self) -> Option<String> {
+        let snapshot = self.definitions.as_ref()?.cache.snapshot(At::Any).await.ok()?;
+        snapshot.damaged().next().map(|object| object.key().to_owned())
     }
 
     /// Adds a desired APIService.
@@ -211,6 +227,11 @@ impl AutoRegister {
                 accept(self.update(&desired).await, &[reason::NOT_FOUND, reason::CONFLICT])?;
             }
             (Action::DeleteOnce | Action::Delete, _, Some(current)) => {
+                if let Some(definition) = self.unreadable().await {
+                    return Err(format!(
+                        "{definition} cannot be read, and may need the APIService"
+                    ));
+                }
                 let options =
                     DeleteOptions { uid: Some(current.uid.clone()), ..DeleteOptions::default() };
                 let deleted = self.resource.remove("", name, &options).await;

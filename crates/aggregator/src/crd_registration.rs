@@ -32,7 +32,7 @@ pub(crate) struct CrdRegistration {
     definitions: Arc<Storage>,
     registration: Arc<AutoRegister>,
     served: (Table, TypeId),
-    /// Built-in groups: CustomResourceDefinitions neither register nor unregister their versions.
+    /// Built-in groups: custom resources are not served there, so their versions are not registered.
     built_in: BTreeSet<String>,
     /// Served versions by the name of the CustomResourceDefinition.
     known: Mutex<HashMap<String, BTreeSet<GroupVersion>>>,
@@ -120,8 +120,8 @@ impl CrdRegistration {
         let served = versions
             .filter(|version| version.at(&["served"]).and_then(Value::as_bool).unwrap_or(false));
         let served = served.map(|version| version.str_at(&["name"]));
-        let served = served.filter(|_| !self.built_in.contains(group));
-        served.map(|version| (group.to_owned(), version.to_owned())).collect()
+        let served = served.map(|version| (group.to_owned(), version.to_owned()));
+        served.filter(|(group, _)| !self.built_in.contains(group)).collect()
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<GroupVersion>>> {

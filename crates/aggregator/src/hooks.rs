@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_server::controller::WorkQueue;
+use kevel_controller_runtime::WorkQueue;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
 use kevel_server::signals::Signal;

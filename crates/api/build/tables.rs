@@ -580,11 +580,16 @@ impl<'m> Tables<'m> {
     }
 }
 
+/// Major and minor version in the text of a fact.
+fn major_minor(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// Deprecation warning of the reference for a kind.
 fn deprecation(group: &str, version: &str, ty: &TypeDef) -> Option<String> {
     let since = ty.facts.get("deprecated")?;
-    let (major, minor) = since.split_once('.')?;
-    if (major.parse().ok()?, minor.parse().ok()?) > LEVEL {
+    if major_minor(since)? > LEVEL {
         return None;
     }
     let home = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -648,13 +653,14 @@ fn resources(modules: &[Module]) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for module in modules {
         for resource in &module.resources {
-            out.push(resource_source(&gv, module, resource)?);
+            out.push(resource_source(modules, &gv, module, resource)?);
         }
     }
     Ok(out)
 }
 
 fn resource_source(
+    modules: &[Module],
     gv: &HashMap<&str, (&str, &str)>,
     module: &Module,
     resource: &Resource,
@@ -667,10 +673,13 @@ fn resource_source(
         let words: Vec<String> = resource.facts.list(key).map(|w| format!("{w:?}")).collect();
         format!("&[{}]", words.join(", "))
     };
+    let kinds = modules.iter().filter(|m| (m.group.as_str(), m.version.as_str()) == home);
+    let ty = kinds.flat_map(|m| &m.types).find(|ty| ty.kind && ty.name == kind);
+    let at = |fact: &str| ty.and_then(|ty| ty.facts.get(fact)).and_then(major_minor);
     Ok(format!(
         "Resource {{ group: {:?}, version: {:?}, path: {:?}, kind_group: {:?}, kind_version: {:?}, \
          kind: {kind:?}, namespaced: {}, singular: {:?}, short: {}, categories: {}, verbs: {}, \
-         on: {} }}",
+         on: {}, introduced: {:?}, removed: {:?} }}",
         module.group,
         module.version,
         resource.path,
@@ -682,6 +691,8 @@ fn resource_source(
         list("categories"),
         list("verbs"),
         !module.facts.has("off") && !resource.facts.has("off"),
+        at("introduced"),
+        at("removed"),
     ))
 }
 

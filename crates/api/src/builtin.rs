@@ -69,6 +69,10 @@ pub struct Resource {
     pub verbs: &'static [&'static str],
     /// Whether the resource is served by default.
     pub on: bool,
+    /// Version of Kubernetes that introduced the kind, if it is not older than any that can be emulated.
+    pub introduced: Option<(u32, u32)>,
+    /// First version of Kubernetes that does not serve the kind any more.
+    pub removed: Option<(u32, u32)>,
 }
 
 /// The table of all built-in types.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Client, Informer, WorkQueue, run};
 use kevel_server::query::escape_path;
 use kevel_server::storage::Storage;
 use kevel_store::cache::At;
@@ -26,10 +26,10 @@ const ALL: &str = "clusterroles";
 pub fn aggregate_cluster_roles(
     client: Client,
     cluster_roles: Arc<Storage>,
+    queue: Arc<WorkQueue>,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let queue = WorkQueue::new(Backoff::default());
     let heard = queue.clone();
-    let informer = inform(cluster_roles.cache.clone(), move |_| heard.add(ALL));
+    let informer = Informer::new(cluster_roles.cache.clone()).for_each(move |_| heard.add(ALL));
     let reconcile = move |_| {
         let (client, cluster_roles) = (client.clone(), cluster_roles.clone());
         async move { reconcile(&client, &cluster_roles).await }

@@ -6,48 +6,56 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_server::storage::Storage;
 
 const NAMESPACE: &str = "kube-system";
 /// How often one is looked at when nothing is heard of it.
 const RESYNC: Duration = Duration::from_secs(60);
+/// Interval at which its sources are looked at: as often as files are (`kevel_pki::Dynamic`), which read their metadata only.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A config map that is kept.
-pub struct ConfigMap<F> {
+pub struct ConfigMap<F, S> {
     pub name: &'static str,
     /// What it is to hold, given what it holds.
     pub data: F,
+    /// The sources of `data`; the config map is set right as soon as it changes.
+    pub sources: S,
 }
 
 /// Keeps a config map: makes it when it is missing, and sets right what it holds.
-pub fn keep<F>(
+pub fn keep<F, S, T>(
     client: Client,
     config_maps: Arc<Storage>,
-    kept: ConfigMap<F>,
+    kept: ConfigMap<F, S>,
 ) -> impl Future<Output = ()> + Send + 'static
 where
     F: Fn(&Map) -> Result<Map, String> + Send + Sync + 'static,
+    S: Fn() -> T + Send + Sync + 'static,
+    T: PartialEq + Send + Sync + 'static,
 {
     let name = kept.name;
+    let kept = Arc::new(kept);
     let key = format!("{NAMESPACE}/{name}");
     let queue = WorkQueue::new(Backoff::default());
     let heard = queue.clone();
-    let informer = inform(config_maps.cache.clone(), move |object| {
+    let informer = Informer::new(config_maps.cache.clone()).for_each(move |object| {
         if object.key() == key {
             heard.add(name);
         }
     });
     let resync = {
-        let queue = queue.clone();
+        let (queue, kept) = (queue.clone(), kept.clone());
         async move {
             loop {
+                // Read before the config map is: a change after that is noticed.
+                let seen = (kept.sources)();
                 queue.add(name);
-                tokio::time::sleep(RESYNC).await;
+                let _ = tokio::time::timeout(RESYNC, changed(&kept.sources, &seen)).await;
             }
         }
     };
-    let kept = Arc::new(kept);
     let reconcile = move |_| {
         let (client, kept) = (client.clone(), kept.clone());
         async move { reconcile(&client, &kept).await }
@@ -57,7 +65,14 @@ where
     }
 }
 
-async fn reconcile<F>(client: &Client, kept: &ConfigMap<F>) -> Result<(), String>
+/// Waits until the sources are no longer as they were seen.
+async fn changed<T: PartialEq>(sources: impl Fn() -> T, seen: &T) {
+    while sources() == *seen {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn reconcile<F, S>(client: &Client, kept: &ConfigMap<F, S>) -> Result<(), String>
 where
     F: Fn(&Map) -> Result<Map, String>,
 {

@@ -7,7 +7,7 @@
 //! let rbac = Arc::new(Rbac::new(Sources::of(&storages)?));
 //! authorizers.push(rbac.clone());                   // where --authorization-mode names RBAC
 //! plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer)));  // last of all plug-ins
-//! lifecycle.hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client))?;  // where the mode names RBAC
+//! lifecycle.hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client, gates))?;  // where the mode names RBAC
 //! ...
 //! rbac.follow(&lifecycle.tasks);                    // when the server starts
 //! ```

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
+use kevel_controller_runtime::Client;
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
-use kevel_server::controller::Client;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request_info::RequestInfo;
@@ -33,6 +33,7 @@ impl Guarded {
                 admission: Admission::new(vec![Arc::new(escalation)]),
                 authorizer: Some(rbac.clone()),
                 min_request_timeout: MIN_REQUEST_TIMEOUT,
+                features: Default::default(),
             }
         });
         let server = server.await;
@@ -48,7 +49,7 @@ impl Guarded {
 
     async fn bootstrap(&self) {
         let context = Lifecycle::default().hook_context();
-        bootstrap::hook(self.client())(context).await.unwrap();
+        bootstrap::hook(self.client(), bootstrap::Gates::new())(context).await.unwrap();
     }
 
     /// Sends a request as somebody (`name`, or `name,group,...`) past the authorizer.
@@ -233,6 +234,42 @@ async fn nobody_grants_what_they_do_not_have() {
     server
         .refused("jane", "PATCH /clusterroles/strong", r#"{"metadata":{"labels":{"a":"b"}}}"#, 403)
         .await;
+}
+
+#[tokio::test]
+async fn roles_of_too_many_permissions_are_refused() {
+    let server = Guarded::start().await;
+    let names =
+        |what: &str| (0..30).map(|n| format!("\"{what}{n}\"")).collect::<Vec<_>>().join(",");
+    let rule = format!(
+        r#"{{"verbs":[{}],"apiGroups":[{}],"resources":[{}]}}"#,
+        names("v"),
+        names("g"),
+        names("r")
+    );
+    let roles = "POST /namespaces/kube-public/roles";
+    let message = server.refused("jane", roles, &role("r", &rule), 403).await;
+    assert!(message.ends_with("not currently held:\nmore than 20000 permissions"), "{message}");
+}
+
+#[tokio::test]
+async fn aggregation_is_added_and_removed_by_administrators_only() {
+    let server = Guarded::start().await;
+    let aggregated = |name: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"{name}"}},"aggregationRule":{{"clusterRoleSelectors":[{{"matchLabels":{{"{name}":"x"}}}}]}}}}"#
+        )
+    };
+    server.ok(ADMIN, "POST /clusterroles", &aggregated("gathered")).await;
+    let expected = "must have cluster-admin privileges to use the aggregationRule";
+    for (what, body) in [
+        ("POST /clusterroles", aggregated("new")),
+        ("PATCH /clusterroles/gathered", r#"{"aggregationRule":null}"#.to_owned()),
+    ] {
+        let message = server.refused("jane", what, &body, 403).await;
+        assert!(message.ends_with(expected), "{what}: {message}");
+    }
+    server.ok(ADMIN, "PATCH /clusterroles/gathered", r#"{"aggregationRule":null}"#).await;
 }
 
 #[tokio::test]

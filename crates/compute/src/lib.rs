@@ -31,6 +31,7 @@ pub use permits::{Acquire, Permit};
 pub use stack::with_stack;
 pub use turn::{
     BUDGET, ComputeTurn, DeadlineExceeded, Leave, charge, charge_bytes, checkpoint, leave_for,
+    step_aside,
 };
 
 use std::time::Duration;

@@ -134,8 +134,9 @@ fn wait_for_permit(meter: &ComputeMeter) -> Option<Permit> {
     first.or_else(|| Acquire::late(meter.flow()).wait_until(until(crate::MAX_LATE_WAIT)))
 }
 
-/// Leaves the worker now, before work that blocks the thread. Nothing happens outside of a turn and beside the workers.
-pub(crate) fn step_aside() {
+/// Leaves the worker now, before work that blocks the thread or takes milliseconds in one go. Nothing happens outside of a
+/// turn and beside the workers.
+pub fn step_aside() {
     let Some(mut running) = CURRENT.take() else { return };
     if matches!(running.place, TurnPlace::OnWorker) {
         running.on_worker.ends(&running.meter);

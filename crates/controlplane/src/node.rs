@@ -6,6 +6,7 @@ use kevel_api::field_error::{FieldError, FieldErrorKind};
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::{Feature, Gated, drop_gated};
 
 use crate::capabilities::Capabilities;
 use crate::columns;
@@ -39,18 +40,27 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "nodes")
 };
 
-fn prepare_for_create(node: &mut Value, _: &Capabilities) {
+/// Fields of the status that only a feature lets in.
+const GATED_STATUS: &[Gated] = &[
+    Gated::new(&[Feature::SupplementalGroupsPolicy], &["status.features"]),
+    Gated::new(&[Feature::NodeDeclaredFeatures], &["status.declaredFeatures"]),
+];
+
+fn prepare_for_create(node: &mut Value, capabilities: &Capabilities) {
+    drop_gated(node, None, GATED_STATUS, &capabilities.features);
     remove(node, "spec", "configSource");
     remove(node, "status", "config");
 }
 
-fn prepare_for_update(node: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(node: &mut Value, old: &Value, capabilities: &Capabilities) {
+    drop_gated(node, Some(old), GATED_STATUS, &capabilities.features);
     if old.at(&["spec", "configSource"]).is_none() {
         remove(node, "spec", "configSource");
     }
 }
 
-fn prepare_for_status_update(node: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_status_update(node: &mut Value, old: &Value, capabilities: &Capabilities) {
+    drop_gated(node, Some(old), GATED_STATUS, &capabilities.features);
     if old.at(&["status", "config"]).is_none() {
         remove(node, "status", "config");
     }
@@ -140,7 +150,8 @@ fn declared_features(features: Field) {
 fn pod_cidrs(cidrs: Field) {
     let mut broken = None;
     for (index, cidr) in cidrs.items().enumerate() {
-        let errors = ip::is_valid_cidr_for_legacy_field(&cidr.path(), cidr.str(), true);
+        let errors =
+            ip::is_valid_cidr_for_legacy_field(&cidr.path(), cidr.str(), cidr.strict_ips());
         let unreadable =
             !ip::is_valid_cidr_for_legacy_field(&cidr.path(), cidr.str(), false).is_empty();
         if unreadable && broken.is_none() {

@@ -4,6 +4,7 @@ use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_api::warning::WarningList;
+use kevel_features::{Feature, Gated, drop_gated};
 
 use crate::capabilities::Capabilities;
 use crate::columns;
@@ -23,6 +24,9 @@ pub static KIND: Kind = Kind {
         validate_create: |volume| {
             check(volume, false);
             mount_options(volume);
+        },
+        prepare_for_update: |volume, old, capabilities| {
+            drop_gated(volume, Some(old), GATED, &capabilities.features);
         },
         validate_update,
         prepare_for_status_update,
@@ -135,7 +139,16 @@ const SOURCES: &[Source] = &[
 
 const REQUIRED_TERMS: &str = "nodeAffinity.required.nodeSelectorTerms";
 
+/// Fields of the spec that only a feature lets in.
+const GATED: &[Gated] =
+    &[Gated::new(&[Feature::VolumeAttributesClass], &["spec.volumeAttributesClassName"])];
+
+/// Message for a changed class while the feature is off.
+pub const ATTRIBUTES_CLASS_OFF: &str =
+    "update is forbidden when the VolumeAttributesClass feature gate is disabled";
+
 fn prepare_for_create(volume: &mut Value, capabilities: &Capabilities) {
+    drop_gated(volume, None, GATED, &capabilities.features);
     let Some(volume) = volume.as_map_mut() else { return };
     let now = Time::now(&capabilities.clock).to_string();
     let status = [("phase", "Pending".into()), ("lastPhaseTransitionTime", now.as_str().into())];
@@ -395,8 +408,13 @@ fn validate_update(volume: Field, old: Field) {
         let why = "field is immutable, except for updating from beta label to GA";
         volume.at("nodeAffinity").invalid_as(spec.at("nodeAffinity").bad_value(), why);
     }
-    let class = spec.at("volumeAttributesClassName");
-    if was.at("volumeAttributesClassName").is_set() && class.is_absent() {
+    let (class, old_class) =
+        (spec.at("volumeAttributesClassName"), was.at("volumeAttributesClassName"));
+    let enabled = class.capabilities().features.has(Feature::VolumeAttributesClass);
+    if !enabled && !class.same(&old_class) {
+        class.forbidden(ATTRIBUTES_CLASS_OFF);
+    }
+    if old_class.is_set() && class.is_absent() {
         class.forbidden("update from non-nil value to nil is forbidden");
     }
 }

@@ -5,10 +5,12 @@ use kevel_api::name;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value};
 use kevel_api::warning::WarningList;
+use kevel_features::{Feature, Gated, drop_gated};
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
-use crate::persistent_volume::{access_modes, volume_mode};
+use crate::persistent_volume::{ATTRIBUTES_CLASS_OFF, access_modes, volume_mode};
 use crate::pod::{resources, warnings as pod_warnings};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE, errors};
@@ -17,10 +19,13 @@ pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::volume::PERSISTENT_VOLUME_CLAIM,
     rules: Rules {
-        prepare_for_create: |claim, _| prepare(claim, None),
+        prepare_for_create: |claim, capabilities| prepare(claim, None, capabilities),
         validate_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
-        prepare_for_update: |claim, old, _| prepare(claim, Some(old)),
+        prepare_for_update: |claim, old, capabilities| prepare(claim, Some(old), capabilities),
         validate_update,
+        prepare_for_status_update: |claim, old, capabilities| {
+            drop_gated(claim, Some(old), GATED_STATUS, &capabilities.features);
+        },
         validate_status_update,
         warnings: |claim, _| warnings(claim),
         ..Rules::NONE
@@ -40,6 +45,16 @@ const RESIZE_STATES: &[&str] = &[
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// Fields of the spec that only a feature lets in.
+const GATED: &[Gated] =
+    &[Gated::new(&[Feature::VolumeAttributesClass], &["spec.volumeAttributesClassName"])];
+
+/// Fields of the status that only a feature lets in.
+const GATED_STATUS: &[Gated] = &[
+    Gated::new(&[Feature::VolumeAttributesClass], &["status.currentVolumeAttributesClassName"]),
+    Gated::new(&[Feature::VolumeAttributesClass], &["status.modifyVolumeStatus"]),
+];
+
 fn warnings(claim: &Value) -> Vec<String> {
     let mut out = WarningList::default();
     errors(claim, |claim| {
@@ -55,7 +70,8 @@ fn warnings(claim: &Value) -> Vec<String> {
 }
 
 /// Prepares a claim for storage: a new one is Pending, and `dataSource` and `dataSourceRef` are made to agree.
-fn prepare(claim: &mut Value, old: Option<&Value>) {
+fn prepare(claim: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    drop_gated(claim, old, GATED, &capabilities.features);
     if old.is_none()
         && let Some(claim) = claim.as_map_mut()
     {
@@ -319,6 +335,9 @@ fn without_changeable(new: Field, old: Field, bound: bool, class: StorageClass) 
 
 fn attributes_class(class: Field, old: Field, status: Field) {
     let changed = !class.same(&old.at("volumeAttributesClassName"));
+    if changed && !class.capabilities().features.has(Feature::VolumeAttributesClass) {
+        class.forbidden(ATTRIBUTES_CLASS_OFF);
+    }
     if !changed || status.at("currentVolumeAttributesClassName").is_absent() {
         return;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_clock::timer_now;
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::time::sleep;

@@ -17,6 +17,8 @@ use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
 use kevel_server::type_ref::TypeRef;
 
+use kevel_features::FeatureSet;
+
 use crate::capabilities::Capabilities;
 use crate::connect::Connecters;
 use crate::kind::{self, Kind, KindStrategy};
@@ -24,25 +26,28 @@ use crate::kinds::{self, KINDS};
 use crate::pod;
 use kevel_server::verb::Verb;
 
-pub(crate) use self::storages::version_rank;
-pub use self::storages::{StorageOptions, group_resource, locations, storages};
+pub use self::storages::{StorageOptions, group_resource, locations, storages, version_rank};
 
 /// Creaters of kinds and subresources that are not stored, by group and path (`serviceaccounts/token`).
 #[derive(Clone, Debug)]
 pub struct Creaters(HashMap<(&'static str, &'static str), Option<Arc<dyn Creater>>>);
 
-/// The creaters that need nothing but the rows.
 impl Default for Creaters {
     fn default() -> Self {
-        let mut creaters = Creaters(HashMap::new());
-        creaters.add("", "bindings", pod::Binding);
-        creaters.add("", "pods/binding", pod::Binding);
-        creaters.add("", "pods/eviction", pod::Eviction);
-        creaters
+        Creaters::new(FeatureSet::default())
     }
 }
 
 impl Creaters {
+    /// The creaters that need nothing but the rows and the features that are on.
+    pub fn new(features: FeatureSet) -> Self {
+        let mut creaters = Creaters(HashMap::new());
+        creaters.add("", "bindings", pod::Binding { features });
+        creaters.add("", "pods/binding", pod::Binding { features });
+        creaters.add("", "pods/eviction", pod::Eviction);
+        creaters
+    }
+
     /// Adds the creater of a kind or subresource.
     pub fn add(&mut self, group: &'static str, path: &'static str, creater: impl Creater) {
         self.0.insert((group, path), Some(Arc::new(creater)));
@@ -258,7 +263,7 @@ mod tests {
         creaters.leave_out("", "serviceaccounts/token");
         assert_eq!(creaters.check(), missing("selfsubjectreviews", "authentication.k8s.io"));
         assert_eq!(creaters.check_needed(), Ok(()));
-        creaters.add("", "pods/status", pod::Binding);
+        creaters.add("", "pods/status", pod::Eviction);
         let other = "pods/status of group \"\" needs no creater";
         assert_eq!(creaters.check_needed(), Err(other.into()));
     }

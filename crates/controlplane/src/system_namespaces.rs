@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_server::storage::Storage;
 
 /// Names of the system namespaces.
@@ -22,7 +22,7 @@ pub fn system_namespaces(
 ) -> impl Future<Output = ()> + Send + 'static {
     let queue = WorkQueue::new(Backoff::default());
     let heard = queue.clone();
-    let informer = inform(namespaces.cache.clone(), move |object| {
+    let informer = Informer::new(namespaces.cache.clone()).for_each(move |object| {
         if NAMES.contains(&object.key()) {
             heard.add(object.key());
         }

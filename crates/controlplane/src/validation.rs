@@ -18,6 +18,7 @@ use std::collections::HashSet;
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, FieldErrors, Path};
 use kevel_api::name::Problems;
 use kevel_api::value::{Map, Value, equivalent};
+use kevel_features::Feature;
 
 use crate::capabilities::Capabilities;
 
@@ -146,6 +147,11 @@ impl<'v, 'p> Field<'v, 'p> {
     /// What the server allows.
     pub fn capabilities(&self) -> &'p Capabilities {
         self.context.capabilities
+    }
+
+    /// Tells whether addresses in old fields must have the form that new ones have (`StrictIPCIDRValidation`).
+    pub fn strict_ips(&self) -> bool {
+        self.capabilities().features.has(Feature::StrictIPCIDRValidation)
     }
 
     /// Checks the same object in another version. Errors have the places that things have there.

@@ -110,6 +110,7 @@ async fn resources_are_found_by_their_keys() {
         ("['*.*']", "ranges/serviceips", false),
         ("['*.*']", "masterleases/10.0.0.1", false),
         ("['*.*']", "peerserverleases/a", false),
+        ("['*.*']", "bookkeeping/a/b", false),
     ] {
         let store = Store::new(&format!("{{resources: {entries}, providers: [{gcm}]}}"));
         let key = format!("/registry/{key}").into_bytes();
@@ -249,6 +250,20 @@ async fn one_value_that_cannot_be_read_keeps_nobody_from_theirs() {
     }
     let gone = last.pop().unwrap();
     assert_eq!(gone.previous.unwrap().value, PLAIN);
+}
+
+#[tokio::test]
+async fn encrypted_values_of_unconfigured_resources_are_not_served() {
+    let store = Store::new(&secrets(&gcm(KEY_A)));
+    let key = b"/registry/configmaps/default/a".as_slice();
+    for (stored, readable) in [("k8s:enc:aesgcm:v1:a:0123456789ab", false), ("{}", true)] {
+        store.raw.create(key, stored.into(), None).await.unwrap();
+        let found = store.encrypted.get(key, None).await;
+        assert_eq!(found.is_ok(), readable, "{stored}: {found:?}");
+        assert!(readable || matches!(found, Err(Error::Damaged(_))), "{found:?}");
+        let revision = store.raw.get(key, None).await.unwrap().entry.unwrap().mod_revision;
+        store.raw.delete(key, revision).await.unwrap();
+    }
 }
 
 #[tokio::test]

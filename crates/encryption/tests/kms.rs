@@ -296,3 +296,40 @@ async fn a_file_is_followed_and_a_bad_one_changes_nothing() {
     assert_eq!(read(&server, SECRET).await.unwrap(), PLAIN);
     assert_eq!(server.metrics.show().matches("config_controller_last_config_info{").count(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unhealthy_plugins_are_not_put_into_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let secretbox =
+        "{secretbox: {keys: [{name: a, secret: dGhpcyBpcyBwYXNzd29yZCB0aGlzIGlzIHBhc3N3b3I=}]}}";
+    let (path, raw) = (config(folder.path(), secretbox), memory());
+    let server = server(&path, &raw, FAST).await;
+    tokio::spawn(server.transformers.clone().follow());
+    server.engine.create(SECRET, PLAIN.into(), None).await.unwrap();
+    let socket = folder.path().join("kms.sock");
+    let plugin = KmsPlugin::start(&socket, "key-1");
+    plugin.set_healthz("sealed");
+    config(folder.path(), &format!("{}, {secretbox}", kms(&socket)));
+    until(async || plugin.calls("Status") > 3).await;
+    assert!(!server.engine.is_stale(SECRET).await.unwrap(), "secretbox is still in force");
+    plugin.set_healthz("ok");
+    until(async || server.engine.is_stale(SECRET).await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_not_decrypted_now_are_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("kms.sock");
+    let mut plugin = KmsPlugin::start(&socket, "key-1");
+    // Calls fail before the watch loses its patience.
+    let path = config(folder.path(), &kms(&socket).replace("300ms", "50ms"));
+    let raw = memory();
+    let one = server(&path, &raw, FAST).await;
+    let other = server(&path, &raw, FAST).await;
+    one.engine.create(SECRET, PLAIN.into(), None).await.unwrap();
+    plugin.stop();
+    let mut watch = other.engine.watch(b"/registry/", Revision::INITIAL).await.unwrap();
+    let heard = soon(watch.next()).await.unwrap().events;
+    let unreadable = heard[0].unreadable.as_ref();
+    assert!(matches!(unreadable, Some(Unreadable::Unavailable(_))), "{heard:?}");
+}

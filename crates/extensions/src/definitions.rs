@@ -70,7 +70,10 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         namespaced: false,
         verbs: Verb::parse_all(resource.verbs).ok()?,
         ty,
-        strategy: Arc::new(DefinitionStrategy(options.registry.most.clock.clone())),
+        strategy: Arc::new(DefinitionStrategy {
+            clock: options.registry.most.clock.clone(),
+            observed_generations: options.observed_generations,
+        }),
         allocation: None,
         columns: Arc::new(NameAndCreation),
         storage: Some(Arc::new(Storage::new(config, options.engine.clone(), &options.caches))),

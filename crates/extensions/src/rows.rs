@@ -53,6 +53,10 @@ pub struct RestOptions {
     pub built_in: BuiltIn,
     /// Whether objects are served and stored in CBOR.
     pub cbor: Cbor,
+    /// Whether discovery shows the hash of the storage version (`StorageVersionHash`).
+    pub storage_version_hash: bool,
+    /// Whether conditions of definitions say which generation they are about (`CRDObservedGenerationTracking`).
+    pub observed_generations: bool,
 }
 
 impl RestOptions {
@@ -181,6 +185,7 @@ fn rows_of<'d>(
             field_labels: FieldLabels::Own,
             published: Published::Definition(schema),
             converted_annotations: &[],
+            storage_version_hash: options.storage_version_hash,
         },
     };
     Ok(served.into_iter().map(row).collect())

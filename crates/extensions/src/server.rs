@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use kevel_controller_runtime::Client;
 use kevel_server::admission::Plugin;
-use kevel_server::controller::Client;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
 use kevel_server::resource::{Resource, Resources};

@@ -273,6 +273,8 @@ fn updates() {
                     "items": {"type": "object", "properties": {
                         "k": {"type": "string"}, "v": {"type": "integer", "minimum": 5}}}},
             "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "many": {"type": "object", "minProperties": 2,
+                     "additionalProperties": {"type": "integer"}},
             "kind": {"type": "string", "enum": ["Bar"]}}}"#,
     );
     for (old, new, expected) in [
@@ -296,6 +298,12 @@ fn updates() {
         ),
         (r#"{"set": ["a", "a"]}"#, r#"{"set": ["a", "a", "b", "b"]}"#, vec![]),
         (r#"{"set": ["a"]}"#, r#"{"set": ["a", "a"]}"#, vec![r#"set[1]: Duplicate value: "a""#]),
+        (r#"{"many": {"x": 1}}"#, r#"{"many": {"x": 1}}"#, vec![]),
+        (
+            r#"{"many": {"x": 1}}"#,
+            r#"{"many": {}}"#,
+            vec!["many: Invalid value: 0: many in body should have at least 2 properties"],
+        ),
         // The kind is not ratcheted.
         (
             r#"{"kind": "Foo", "a": 6}"#,
@@ -338,6 +346,8 @@ fn rules() {
                     {"rule": "oldSelf.hasValue() || self == 1", "optionalOldSelf": true,
                      "message": "begins at one"}]},
                 "b": {"type": "string"},
+                "c": {"type": "integer", "x-kubernetes-validations": [
+                    {"rule": "self > oldSelf", "message": "must grow"}]},
                 "list": {"type": "array", "items": {"type": "integer",
                     "x-kubernetes-validations": [{"rule": "10 / self > 1"}]}},
                 "map": {"type": "array", "x-kubernetes-list-type": "map",
@@ -364,6 +374,7 @@ fn rules() {
         ),
         // Unchanged values are not validated again, except by transition rules.
         (r#""a": 1, "list": [20]"#, r#""a": 1, "list": [20]"#, vec![]),
+        (r#""a": 1, "c": 1"#, r#""a": 1, "c": 1"#, vec!["c: Invalid value: 1: must grow"]),
         (
             r#""a": 1, "map": [{"k": "a", "v": 1}]"#,
             r#""a": 1, "map": [{"k": "b", "v": 3}, {"k": "a", "v": 2}]"#,

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
+/// Time between two renewals of a server's identity Lease.
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -100,14 +102,22 @@ async fn identity_leases_expire_and_are_renewed_by_the_servers_clock() {
     cluster.admin.create(LEASES, &lease).await;
     let path = format!("{LEASES}/apiserver-gone");
     assert_eq!(cluster.admin.get(&path).await.0, 200);
-    clock.advance(HOUR + SECOND);
-    until(async || cluster.admin.get(&path).await.0 == 404).await;
-    // The server's own is there: renewed at the time that the clock has come to.
-    let renewed = MicroTime::now(&clock.clock()).to_string();
+    // The clock moves before every look: a task that was at work while it moved goes to sleep only afterwards.
+    let expired = async || {
+        clock.advance(HOUR + SECOND);
+        cluster.admin.get(&path).await.0 == 404
+    };
+    until(expired).await;
+    // The server's own Lease is there: renewed at a time that the clock has come to.
+    let moved = MicroTime::now(&clock.clock());
+    let renewed = |lease: &Value| {
+        let time = lease["spec"]["renewTime"].as_str().and_then(|time| time.parse().ok());
+        time.is_some_and(|time: MicroTime| time >= moved)
+    };
     let own = async || {
+        clock.advance(RENEW_INTERVAL);
         let (_, leases) = cluster.admin.get(&format!("{LEASES}?labelSelector={label}")).await;
-        let items = leases["items"].as_array().cloned().unwrap_or_default();
-        items.iter().any(|lease: &Value| lease["spec"]["renewTime"] == renewed.as_str())
+        leases["items"].as_array().is_some_and(|items| items.iter().any(renewed))
     };
     until(own).await;
 }

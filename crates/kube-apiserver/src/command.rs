@@ -1,9 +1,10 @@
 //! The command: from arguments to a running server.
 
-use crate::options::{FeatureGates, ServerRunOptions, VersionRequest};
+use crate::options::{ServerRunOptions, VersionRequest};
 use crate::{help, logging, server};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
+use kevel_features::{BINARY, FeatureGates, Notice};
 use kevel_server::version::Info;
 use std::error::Error;
 use std::ffi::OsString;
@@ -55,13 +56,9 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
             _ => {}
         }
     }
-    let gates = start_logging(&options, globals.map(|(gates, _)| gates))?;
-    for (stage, name, value) in gates.warnings() {
-        info!(
-            featureGate = name,
-            value, "Warning: setting {stage} feature gate. It will be removed in a future release."
-        );
-    }
+    let gates = globals.map(|(gates, _)| gates).map_err(|error| error.to_string());
+    let gates = start_logging(&options, gates)?;
+    log_gates(&gates);
     if logging::verbosity() >= 1 {
         for (flag, value) in options.flags() {
             info!("FLAG: --{}={}", flag.name(), quote(&value.text()));
@@ -71,13 +68,18 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
     if !without_effect.is_empty() {
         warn!(flags = without_effect.join(" "), "These flags are accepted but have no effect yet");
     }
-    let unswitched = gates.without_effect();
-    if !unswitched.is_empty() {
-        warn!(gates = unswitched.join(" "), "These feature gates are not looked at by this server");
-    }
     let completed = options.complete()?;
     if let Some(message) = aggregate(completed.validate()) {
         return Err(message.into());
+    }
+    if completed.effective_version.is_emulated() {
+        for (group, version) in completed.resource_config().alpha_versions() {
+            warn!(
+                "alpha api enabled with emulated version {} instead of the binary's version \
+                 {BINARY}, this is unsupported, proceed at your own risk: api={group}/{version}",
+                completed.effective_version.emulation
+            );
+        }
     }
     for warning in completed.flags.authentication.warnings() {
         warn!("{warning}");
@@ -85,6 +87,31 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
     info!("Version: {}", completed.flags.global.version.reported());
     server::run(completed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Logs what comes of the feature gates that were switched.
+fn log_gates(gates: &FeatureGates) {
+    for Notice { stage, feature, value } in gates.notices() {
+        info!(
+            featureGate = %feature,
+            value, "Warning: setting {stage} feature gate. It will be removed in a future release."
+        );
+    }
+    let alphas = gates.emulated_alphas();
+    if !alphas.is_empty() {
+        warn!(
+            "component has alpha features enabled in emulated version, this is unsupported: \
+             features={alphas:?}"
+        );
+    }
+    for (gates, message) in [
+        (gates.without_effect(), "These feature gates are not looked at by this server"),
+        (gates.unfollowed(), "This server does not act by these values of feature gates"),
+    ] {
+        if !gates.is_empty() {
+            warn!(gates = gates.join(" "), "{message}");
+        }
+    }
 }
 
 /// Logs as the flags say, or in text if they make no sense, so that this can be told.

@@ -294,13 +294,20 @@ fn mistakes_are_told_as_the_reference_tells_them() {
 fn what_would_be_left_open_is_refused() {
     for (arguments, message) in [
         (
-            "--feature-gates=ConstrainedImpersonation=false",
-            "--feature-gates=ConstrainedImpersonation=false is not supported by this server yet: \
-             verbs of constrained impersonation would be honoured",
+            "--feature-gates=ServiceCIDRStatusFieldWiping=false",
+            "--feature-gates=ServiceCIDRStatusFieldWiping=false is not supported by this server: it \
+             acts as if the feature were always on",
+        ),
+        (
+            "--feature-gates=ShardedListAndWatch=true",
+            "--feature-gates=ShardedListAndWatch=true is not supported by this server: it acts as \
+             if the feature were always off",
         ),
         // What is so anyway may be said.
         ("--enable-admission-plugins=ValidatingAdmissionWebhook", ""),
-        ("--feature-gates=ConstrainedImpersonation=true", ""),
+        ("--feature-gates=ServiceCIDRStatusFieldWiping=true", ""),
+        ("--feature-gates=AllAlpha=true,AllBeta=true", ""),
+        ("--feature-gates=ConstrainedImpersonation=false", ""),
     ] {
         assert_eq!(mistake(arguments), message, "{arguments}");
     }
@@ -309,18 +316,11 @@ fn what_would_be_left_open_is_refused() {
 /// Flags that change nothing yet, and why nobody is less safe for it. One that is not here is
 /// effective, or refused.
 const HARMLESS: &[(&str, &str)] = &[
-    ("allow-metric-labels", "metrics"),
-    ("allow-metric-labels-manifest", "metrics"),
     ("contention-profiling", "profiles"),
     ("debug-socket-path", "profiles"),
-    ("disabled-metrics", "metrics"),
-    ("emulated-version", "which features there are"),
-    ("emulation-forward-compatible", "which features there are"),
     ("enable-logs-handler", "nothing is served"),
     ("log-json-info-buffer-size", "logs"),
     ("log-text-info-buffer-size", "logs"),
-    ("min-compatibility-version", "which features there are"),
-    ("runtime-config-emulation-forward-compatible", "which features there are"),
     ("show-hidden-metrics-for-version", "metrics"),
     ("tracing-config-file", "traces"),
 ];

@@ -146,19 +146,7 @@ impl<'a> Certificate<'a> {
 
     /// Subject alternative names.
     pub fn alt_names(&self) -> AltNames {
-        let mut names = AltNames::default();
-        let list = self.extension(SUBJECT_ALT_NAME);
-        let list = list.and_then(|value| Reader(value).open(der::SEQUENCE));
-        for name in list.into_iter().flatten() {
-            match name.tag {
-                0x81 => names.emails.extend(String::from_utf8(name.contents.to_vec())),
-                0x82 => names.dns_names.extend(String::from_utf8(name.contents.to_vec())),
-                0x86 => names.uris.extend(String::from_utf8(name.contents.to_vec())),
-                0x87 => names.ips.extend(address(name.contents)),
-                _ => {}
-            }
-        }
-        names
+        self.extension(SUBJECT_ALT_NAME).map(AltNames::read).unwrap_or_default()
     }
 
     /// Identifier of a certificate in the reference's log lines.
@@ -191,25 +179,53 @@ impl<'a> Certificate<'a> {
     }
 }
 
+impl AltNames {
+    /// Names in the value of the extension; invalid ones are left out.
+    pub(super) fn read(value: &[u8]) -> Self {
+        let mut names = AltNames::default();
+        let list = Reader(value).open(der::SEQUENCE);
+        for name in list.into_iter().flatten() {
+            match name.tag {
+                0x81 => names.emails.extend(String::from_utf8(name.contents.to_vec())),
+                0x82 => names.dns_names.extend(String::from_utf8(name.contents.to_vec())),
+                0x86 => names.uris.extend(String::from_utf8(name.contents.to_vec())),
+                0x87 => names.ips.extend(address(name.contents)),
+                _ => {}
+            }
+        }
+        names
+    }
+}
+
 impl Name {
     /// Parses a DER-encoded name, without the outer SEQUENCE.
     pub(super) fn read(encoded: &[u8]) -> Self {
         let mut name = Name::default();
-        for set in Reader(encoded).filter(|element| element.tag == der::SET) {
-            for attribute in Reader(set.contents) {
-                let mut attribute = Reader(attribute.contents);
-                let kind = attribute.read(der::OBJECT_IDENTIFIER).map(|oid| oid.contents);
-                let Some(value) = attribute.next().and_then(text) else { continue };
-                match kind {
-                    Some(COMMON_NAME) => name.common_name = value,
-                    Some(ORGANIZATION) => name.organizations.push(value),
-                    Some(USER_UID) => name.uids.push(value),
-                    _ => {}
-                }
+        for (kind, value) in attributes(encoded) {
+            match kind {
+                COMMON_NAME => name.common_name = value,
+                ORGANIZATION => name.organizations.push(value),
+                USER_UID => name.uids.push(value),
+                _ => {}
             }
         }
         name
     }
+}
+
+/// Attributes of a DER-encoded name, without the outer SEQUENCE: object identifier and text.
+pub(super) fn attributes(encoded: &[u8]) -> Vec<(&[u8], String)> {
+    let mut found = Vec::new();
+    for set in Reader(encoded).filter(|element| element.tag == der::SET) {
+        for attribute in Reader(set.contents) {
+            let mut attribute = Reader(attribute.contents);
+            let Some(kind) = attribute.read(der::OBJECT_IDENTIFIER) else { continue };
+            if let Some(value) = attribute.next().and_then(text) {
+                found.push((kind.contents, value));
+            }
+        }
+    }
+    found
 }
 
 /// A string of any of the types that names have (upstream: `parseASN1String`). A value that could not be read would leave

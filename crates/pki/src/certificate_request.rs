@@ -15,6 +15,8 @@ pub struct CertificateRequest<'a> {
     /// Signed bytes: the request without algorithm and signature.
     signed: &'a [u8],
     subject: &'a [u8],
+    key: &'a [u8],
+    attributes: &'a [u8],
     /// The key to certify; the request is signed with it.
     pub public_key: PublicKey<'a>,
     algorithm: SignatureAlgorithm,
@@ -49,6 +51,8 @@ impl<'a> CertificateRequest<'a> {
         Ok(CertificateRequest {
             signed: info.whole,
             subject: subject.contents,
+            key,
+            attributes,
             public_key,
             algorithm,
             signature,
@@ -58,6 +62,23 @@ impl<'a> CertificateRequest<'a> {
     /// The subject of the request.
     pub fn subject(&self) -> Name {
         Name::read(self.subject)
+    }
+
+    /// The subject's name, DER-encoded, without the outer SEQUENCE.
+    pub(super) fn raw_subject(&self) -> &'a [u8] {
+        self.subject
+    }
+
+    /// The public key with its algorithm, DER-encoded.
+    pub(super) fn raw_public_key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The requested alternative names.
+    pub fn alt_names(&self) -> AltNames {
+        let mut asked = extensions(self.attributes).into_iter();
+        let asked = asked.find(|(identifier, _)| *identifier == SUBJECT_ALT_NAME);
+        asked.map(|(_, value)| AltNames::read(value)).unwrap_or_default()
     }
 
     /// Verifies the request's signature with its public key.
@@ -146,24 +167,31 @@ fn check_subject(subject: Asn1<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that each requested extension comes once, and that the alternative names are valid.
-fn check_extensions(attributes: &[u8]) -> Result<(), String> {
+/// Requested extensions: object identifier and value.
+fn extensions(attributes: &[u8]) -> Vec<(&[u8], &[u8])> {
     let asked = Reader(attributes).filter_map(|attribute| {
         let mut attribute = Reader(attribute.contents);
         let kind = attribute.read(der::OBJECT_IDENTIFIER)?.contents;
         (kind == EXTENSION_REQUEST).then_some(())?;
         attribute.open(der::SET)?.open(der::SEQUENCE)
     });
-    let mut seen: Vec<&[u8]> = Vec::new();
-    for extension in asked.flatten() {
+    let read = asked.flatten().filter_map(|extension| {
         let mut extension = Reader(extension.contents);
-        let Some(identifier) = extension.read(der::OBJECT_IDENTIFIER) else { continue };
+        let identifier = extension.read(der::OBJECT_IDENTIFIER)?;
         let _critical = extension.read(der::BOOLEAN);
-        let Some(value) = extension.read(der::OCTET_STRING) else { continue };
-        if identifier.contents == SUBJECT_ALT_NAME {
-            AltNames::parse(value.contents)?;
+        Some((identifier.contents, extension.read(der::OCTET_STRING)?.contents))
+    });
+    read.collect()
+}
+
+/// Checks that each requested extension comes once, and that the alternative names are valid.
+fn check_extensions(attributes: &[u8]) -> Result<(), String> {
+    let mut seen: Vec<&[u8]> = Vec::new();
+    for (identifier, value) in extensions(attributes) {
+        if identifier == SUBJECT_ALT_NAME {
+            AltNames::parse(value)?;
         }
-        seen.push(identifier.contents);
+        seen.push(identifier);
     }
     let count = seen.len();
     seen.sort_unstable();

@@ -109,14 +109,20 @@ pub fn unsigned(contents: &[u8]) -> Option<u64> {
     fits.then(|| digits.iter().fold(0, |number, digit| number << 8 | u64::from(*digit)))
 }
 
-/// Encodes an element of up to 65,535 bytes.
+/// Encodes an element of less than 16 MiB.
 pub fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();
     let mut out = vec![tag];
     match contents.len() {
         length @ 0..0x80 => out.push(length as u8),
         length @ 0x80..0x100 => out.extend_from_slice(&[0x81, length as u8]),
-        length => out.extend_from_slice(&[0x82, (length >> 8) as u8, length as u8]),
+        length @ 0x100..0x1_0000 => {
+            out.extend_from_slice(&[0x82, (length >> 8) as u8, length as u8]);
+        }
+        length => {
+            let digits = [(length >> 16) as u8, (length >> 8) as u8, length as u8];
+            out.extend_from_slice(&[0x83, digits[0], digits[1], digits[2]]);
+        }
     }
     out.extend_from_slice(&contents);
     out
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for length in [0, 1, 127, 128, 255, 256, 40_000] {
+        for length in [0, 1, 127, 128, 255, 256, 65_535, 65_536] {
             let contents = vec![7; length];
             let written = element(SEQUENCE, &[&contents]);
             let mut reader = Reader(&written);

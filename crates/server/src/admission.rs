@@ -157,6 +157,9 @@ impl Future for Consent {
     }
 }
 
+/// Work after an update is stored: no more than a counter.
+pub type OnceStored = Box<dyn FnOnce() + Send>;
+
 /// A policy. Both steps let everything pass unless a plug-in says otherwise.
 pub trait Plugin: Send + Sync + 'static {
     /// Its name in `--enable-admission-plugins`.
@@ -171,7 +174,7 @@ pub trait Plugin: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// Whether it has rules of kinds: [`check_new`](Self::check_new) is asked.
+    /// Whether it has rules of kinds: [`check_new`](Self::check_new) and [`check_update`](Self::check_update) are asked.
     fn has_rules(&self) -> bool {
         false
     }
@@ -184,6 +187,25 @@ pub trait Plugin: Send + Sync + 'static {
         _object: &'a Value,
     ) -> Pending<'a, Result<Vec<FieldError>, StatusError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// The same for changed objects; `attributes.old` is the object before.
+    fn check_update<'a>(
+        &'a self,
+        _attributes: &'a Attributes<'a>,
+        _object: &'a Value,
+    ) -> Pending<'a, Result<Vec<FieldError>, StatusError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Whether it wants to know of stored updates: [`update_stored`](Self::update_stored) is asked.
+    fn observes_updates(&self) -> bool {
+        false
+    }
+
+    /// Work to do once an update is stored, which may yet fail; `attributes.old` is the object before.
+    fn update_stored(&self, _attributes: &Attributes<'_>, _object: &Value) -> Option<OnceStored> {
+        None
     }
 
     /// Sees the object as it will be stored.
@@ -200,6 +222,8 @@ pub trait Plugin: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Admission {
     plugins: Vec<Arc<dyn Plugin>>,
+    /// Plug-ins that are told of stored updates.
+    observers: Vec<Arc<dyn Plugin>>,
 }
 
 impl std::fmt::Debug for Admission {
@@ -211,7 +235,8 @@ impl std::fmt::Debug for Admission {
 impl Admission {
     /// Plug-ins, in the order in which they run.
     pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        Admission { plugins }
+        let observers = plugins.iter().filter(|plugin| plugin.observes_updates());
+        Admission { observers: observers.cloned().collect(), plugins }
     }
 
     /// Lets the plug-ins change the object, or refuse. Where one of them asks for it, all of them see once more what
@@ -253,6 +278,25 @@ impl Admission {
             errors.extend(plugin.check_new(attributes, object).await?);
         }
         Ok(errors)
+    }
+
+    /// Errors of a changed object by plug-ins with rules of kinds.
+    pub async fn check_update(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &Value,
+    ) -> Result<FieldErrors, StatusError> {
+        let mut errors = FieldErrors::new();
+        for plugin in self.plugins.iter().filter(|plugin| plugin.has_rules()) {
+            errors.extend(plugin.check_update(attributes, object).await?);
+        }
+        Ok(errors)
+    }
+
+    /// Work that plug-ins have once an update is stored.
+    pub fn update_stored(&self, attributes: &Attributes<'_>, object: &Value) -> Vec<OnceStored> {
+        let observers = self.observers.iter().filter(|_| !attributes.dry_run);
+        observers.filter_map(|plugin| plugin.update_stored(attributes, object)).collect()
     }
 
     /// Lets the plug-ins judge the object as it will be stored.

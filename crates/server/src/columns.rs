@@ -70,7 +70,7 @@ impl Column {
     }
 
     /// The field whose description is used, if there is one.
-    fn field(&self) -> Option<(&'static str, &'static str)> {
+    fn field(&self) -> Option<DescribedField> {
         match self.description {
             Cow::Borrowed(text) => text.split_once('#').filter(|(ty, _)| !ty.contains(' ')),
             Cow::Owned(_) => None,
@@ -84,30 +84,41 @@ impl Column {
     }
 }
 
-/// Descriptions of columns. Descriptions of fields are stored compressed; those used once are kept.
+/// A type and a field of it: `core.v1.Secret`, `type`.
+type DescribedField = (&'static str, &'static str);
+
+/// Descriptions of fields that columns have shown, so that the texts are not unpacked again.
+static SHOWN: Mutex<BTreeMap<DescribedField, String>> = Mutex::new(BTreeMap::new());
+
+/// Descriptions of columns. Those of fields lie in the binary compressed, and are kept when they have been shown once.
 pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
-    static SHOWN: Mutex<BTreeMap<(&str, &str), String>> = Mutex::new(BTreeMap::new());
-    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut texts = None;
-    let mut describe = |ty: &'static str, field: &'static str| {
-        let find = || {
-            let package = match ty.strip_prefix("meta.") {
-                Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.{rest}"),
-                None => format!("io.k8s.api.{ty}"),
-            };
-            let texts = texts.get_or_insert_with(Texts::unpack);
-            texts.of_field(&package, field).unwrap_or_default().to_owned()
-        };
-        shown.entry((ty, field)).or_insert_with(find).clone()
+    let shown = || SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let fields = columns.iter().filter_map(Column::field);
+    let new: Vec<_> = {
+        let shown = shown();
+        fields.filter(|field| !shown.contains_key(field)).collect()
     };
-    let mut all = Vec::with_capacity(columns.len());
-    for column in columns {
-        all.push(match column.field() {
-            Some((ty, field)) => Cow::Owned(describe(ty, field)),
-            None => Cow::Borrowed(&*column.description),
-        });
+    if !new.is_empty() {
+        // Not under the lock: unpacking takes milliseconds, beside the workers.
+        kevel_compute::step_aside();
+        let texts = Texts::unpack();
+        let described = new.into_iter().map(|field| (field, describe(&texts, field)));
+        shown().extend(described);
     }
-    all
+    let shown = shown();
+    let description = |column| match Column::field(column) {
+        Some(field) => Cow::Owned(shown.get(&field).cloned().unwrap_or_default()),
+        None => Cow::Borrowed(&*column.description),
+    };
+    columns.iter().map(description).collect()
+}
+
+fn describe(texts: &Texts, (ty, field): DescribedField) -> String {
+    let package = match ty.strip_prefix("meta.") {
+        Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.{rest}"),
+        None => format!("io.k8s.api.{ty}"),
+    };
+    texts.of_field(&package, field).unwrap_or_default().to_owned()
 }
 
 /// Conversion of a kind's objects into Table rows (upstream: `TableConvertor`). Objects are in the storage version, so

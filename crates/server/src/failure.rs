@@ -10,7 +10,7 @@ pub fn bare(code: u16) -> StatusError {
 }
 
 /// A routing error with a text.
-pub fn bare_with(code: u16, said: &str) -> StatusError {
+pub(crate) fn bare_with(code: u16, said: &str) -> StatusError {
     StatusError::generic(code, "", &GroupResource::default(), "", said, 0, false)
 }
 

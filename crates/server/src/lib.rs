@@ -14,7 +14,6 @@ pub mod body;
 pub mod chain;
 pub mod columns;
 pub mod config_file;
-pub mod controller;
 pub mod delegate;
 pub mod deletion;
 pub mod discovery;

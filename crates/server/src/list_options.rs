@@ -61,8 +61,9 @@ impl ListOptions {
     }
 
     /// Validates the combination of options (upstream: `ValidateListOptions`).
-    pub fn validate(&self) -> Result<(), StatusError> {
-        let errors = if self.watch { self.check_watch() } else { self.check_list() };
+    /// `watch_list`: a watch may ask for the state that it begins with.
+    pub fn validate(&self, watch_list: bool) -> Result<(), StatusError> {
+        let errors = if self.watch { self.check_watch(watch_list) } else { self.check_list() };
         match errors.is_empty() {
             true => Ok(()),
             false => {
@@ -98,13 +99,18 @@ impl ListOptions {
         errors
     }
 
-    fn check_watch(&self) -> Vec<FieldError> {
+    fn check_watch(&self, watch_list: bool) -> Vec<FieldError> {
         let path = Path::new("resourceVersionMatch");
         let matching = self.resource_version_match.as_str();
         let mut errors = Vec::new();
         if self.send_initial_events.is_some() && matching != NOT_OLDER_THAN {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             errors.push(FieldError::forbidden(&path, why));
+        }
+        if self.send_initial_events.is_some() && !watch_list {
+            let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate \
+                       is enabled";
+            errors.push(FieldError::forbidden(&Path::new("sendInitialEvents"), why));
         }
         if matching.is_empty() {
             return errors;
@@ -191,7 +197,7 @@ mod tests {
     #[test]
     fn not_all_options_go_together() {
         let fine = ["", "watch=1", "resourceVersion=1&resourceVersionMatch=Exact"];
-        fine.into_iter().for_each(|query| decode(query).unwrap().validate().unwrap());
+        fine.into_iter().for_each(|query| decode(query).unwrap().validate(true).unwrap());
         for (query, expected) in [
             (
                 "sendInitialEvents=",
@@ -211,7 +217,7 @@ mod tests {
                  supported values: \"NotOlderThan\"]",
             ),
         ] {
-            let error = decode(query).unwrap().validate().unwrap_err().to_string();
+            let error = decode(query).unwrap().validate(true).unwrap_err().to_string();
             let expected = format!("ListOptions.meta.k8s.io \"\" is invalid: {expected}");
             assert_eq!(error, expected, "{query}");
         }

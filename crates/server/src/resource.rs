@@ -14,6 +14,7 @@ use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::name::is_path_segment_name;
 use kevel_api::value::Value;
+use tokio::sync::watch;
 
 pub use connecter::{ConnectRequest, Connecter, GetterWithOptions};
 pub use conventions::{Conventions, FieldLabels, Published, Routing};
@@ -256,6 +257,7 @@ pub fn api_version(group: &str, version: &str) -> String {
 pub struct Resources {
     rows: ArcSwap<Rows>,
     writing: Mutex<()>,
+    changed: watch::Sender<()>,
 }
 
 /// The resources at one moment.
@@ -271,6 +273,11 @@ impl Resources {
     /// The current resources.
     pub fn current(&self) -> arc_swap::Guard<Arc<Rows>> {
         self.rows.load()
+    }
+
+    /// Tells of changes of the table from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Adds resources, or replaces those of the same name.
@@ -296,6 +303,7 @@ impl Resources {
         let mut rows = Rows::clone(&self.rows.load());
         change(&mut rows);
         self.rows.store(Arc::new(rows));
+        self.changed.send_replace(());
     }
 }
 

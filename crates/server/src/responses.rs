@@ -35,7 +35,7 @@ pub(crate) fn form_of_failures(request: &Request, cbor: Cbor) -> Accepted {
 
 /// Result for the in-process client, an extension of the response instead of a body.
 #[derive(Clone, Debug)]
-pub(crate) enum InHand {
+pub enum InHand {
     /// An object and its type.
     Object(Value, TypeRef),
     /// Status of a failed request.
@@ -43,6 +43,7 @@ pub(crate) enum InHand {
 }
 
 impl InHand {
+    /// Response that carries the result.
     pub fn response(self, code: StatusCode) -> Response {
         let mut response = http::Response::new(Body::empty());
         *response.status_mut() = code;
@@ -52,7 +53,7 @@ impl InHand {
 }
 
 /// A failure as a response in a negotiated form.
-pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
+pub(crate) fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if accepted.in_process {

@@ -86,11 +86,16 @@ impl Info {
 
     /// User agent of the server's own requests.
     pub fn user_agent(&self) -> String {
+        self.user_agent_of("kube-apiserver")
+    }
+
+    /// User agent of a component of this version.
+    pub fn user_agent_of(&self, component: &str) -> String {
         let commit = match self.git_commit.as_str() {
             "" => "unknown",
             commit => commit.get(..7).unwrap_or(commit),
         };
-        format!("kube-apiserver/{} ({}) kubernetes/{commit}", self.git_version, self.platform)
+        format!("{component}/{} ({}) kubernetes/{commit}", self.git_version, self.platform)
     }
 
     /// JSON, indented as by the reference.

@@ -60,7 +60,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("what is done to an object, and what a cluster says to a write", &["deletion", "admission"]),
     ("writes from inside, past admission", &["registry"]),
     ("the verbs of resources, and the server that finds them by path", &["endpoints", "delegate"]),
-    ("who asks the server from inside, through all of the above", &["controller"]),
 ];
 
 #[test]

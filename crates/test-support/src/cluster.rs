@@ -25,6 +25,19 @@ node-a,system:node:a,3,\"system:nodes\"
 node-b,system:node:b,4,\"system:nodes\"
 ";
 
+/// Selection of controllers unless a test's flags have one: those that only add what pods and roles need. Servers with
+/// users of their own do without service accounts.
+fn quiet(flags: &[String]) -> Option<&'static str> {
+    let has = |prefix: &str| flags.iter().any(|flag| flag.starts_with(prefix));
+    if has("--controllers") || has("--etcd-servers") {
+        None
+    } else if has("--token-auth-file") {
+        Some("--controllers=clusterrole-aggregation")
+    } else {
+        Some("--controllers=clusterrole-aggregation,serviceaccount,root-ca-cert-publisher")
+    }
+}
+
 /// A running server with its namespaces, reached over its socket.
 #[derive(Debug)]
 pub struct Cluster {
@@ -55,7 +68,8 @@ impl Cluster {
         Cluster::on(tempfile::tempdir().unwrap(), Vec::new()).await
     }
 
-    /// Starts a server on a folder, with these flags alone; in memory unless they say otherwise.
+    /// Starts a server on a folder, with these flags alone; in memory unless they say otherwise, and without controllers
+    /// that change what a test has made.
     pub async fn on(folder: TempDir, flags: Vec<String>) -> Self {
         Cluster::begin(folder, flags).await.settled().await
     }
@@ -63,7 +77,10 @@ impl Cluster {
     /// Starts a server without waiting for its namespaces, which an unknown administrator cannot read.
     pub async fn begin(folder: TempDir, flags: Vec<String>) -> Self {
         let builder = Server::builder().data_dir(folder.path()).flag("--storage=memory");
-        let builder = flags.iter().fold(builder, |builder, flag| builder.flag(flag));
+        let builder = quiet(&flags)
+            .into_iter()
+            .chain(flags.iter().map(String::as_str))
+            .fold(builder, |builder, flag| builder.flag(flag));
         Cluster::serve(builder, folder, flags).await
     }
 

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_controlplane::admission::NamespaceLifecycle;
-use kevel_controlplane::service::{PortRange, RepairPorts, Services};
-use kevel_controlplane::{Features, RowsConfig, StorageOptions, rows, storages};
+use kevel_controlplane::service::{IpAllocation, PortRange, RepairPorts, Services};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
+use kevel_features::FeatureSet;
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::backends::{Backend, Backends};
@@ -42,7 +43,7 @@ struct Served<'a> {
     /// Network and ports of services.
     services: Option<(&'a str, PortRange)>,
     /// Feature gates; if set, all versions of all groups are served.
-    features: Option<Features>,
+    features: Option<FeatureSet>,
 }
 
 impl InMemory {
@@ -73,7 +74,7 @@ impl InMemory {
     }
 
     /// Makes a server with all versions of all groups, and with these feature gates.
-    pub async fn with_features(format: Format, features: Features) -> Self {
+    pub async fn with_features(format: Format, features: FeatureSet) -> Self {
         let served = Served { features: Some(features), ..Served::default() };
         InMemory::new(memory(), format, Arc::new(AlwaysAllow), served).await
     }
@@ -88,7 +89,12 @@ impl InMemory {
             let lifecycle = NamespaceLifecycle::new(storages.required("", "namespaces").unwrap());
             let admission = Admission::new(vec![Arc::new(lifecycle)]);
             let min_request_timeout = MIN_REQUEST_TIMEOUT;
-            Endpoints { admission, authorizer: Some(authorizer), min_request_timeout }
+            Endpoints {
+                admission,
+                authorizer: Some(authorizer),
+                min_request_timeout,
+                features: Default::default(),
+            }
         });
         let server = server.await;
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
@@ -114,11 +120,12 @@ impl InMemory {
         let mut config = RowsConfig::new(&storages);
         config.capabilities.features = served.features.unwrap_or_default();
         if let Some((cidr, ports)) = served.services {
-            let network = [cidr.split_once('/').unwrap().0.parse().unwrap()];
-            let services = Services::new(&storages, &network, ports, &options, &engine, caches);
+            let (network, mode) = ([cidr.to_owned()], IpAllocation::Addresses);
+            let services =
+                Services::new(&storages, &network, mode, ports, &options, &engine, caches);
             let services = services.unwrap();
             RepairPorts::new(&services).first().await;
-            config.allocations.push((("", "services"), services.allocation()));
+            config.allocations.push((("", "services"), services.allocation(&config.capabilities)));
         }
         let resources = Resources::default();
         resources.install(rows(on, &config).unwrap());

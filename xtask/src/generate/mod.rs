@@ -60,8 +60,9 @@ fn overlays(dir: &Path) -> Result<BTreeMap<String, Module>, Error> {
     Ok(found)
 }
 
-/// Adds an overlay's facts to a module's types and fields, those of inlined types among them.
+/// Adds an overlay's resources to a module, and its facts to types and fields, those of inlined types among them.
 fn lay_on(module: &mut Module, overlay: Module) -> Result<(), Error> {
+    module.resources.extend(overlay.resources);
     for ty in overlay.types {
         let place = format!("{}.{}", module.stem, ty.name);
         let index = module.types.iter().position(|t| t.name == ty.name);

@@ -1,313 +1,345 @@
 //! Tests of the planted sources, with and without a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
+use std::time::Duration;
 
 use super::MutantsError;
 use super::list::{Fate, FaultList, PlantedFault, TestName};
+use super::program::{NeededTargets, RunSetting, TestProgram, build, package_of};
+use super::reach::{ReachMap, TracedTest, in_parallel};
 use super::tree::Tree;
 
-/// Limit on the time of a test that is to fail: one that hangs has noticed the fault.
-const ONE_TEST: Duration = Duration::from_secs(120);
+/// Limit on the time of a test: one that hangs has noticed the fault.
+pub const ONE_TEST: Duration = Duration::from_secs(120);
 /// Limit on the time of all tests of a target.
 const ALL_TESTS: Duration = Duration::from_secs(900);
-/// Pause between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Time that tests get in any case before they are said to hang.
+const SPARE: Duration = Duration::from_secs(20);
+/// Time that tests get before they are said to hang, in times of that without a fault.
+const SLOWER: u32 = 10;
+/// Limit on the tests of a package that are run with an untried fault, in the time that they take without it, one after
+/// the other: a fault at the heart of the server is reached by all of them, and a test for it should be found sooner.
+const SEARCHED: Duration = Duration::from_secs(90);
+/// Number of the tests that are run first with an untried fault.
+const FIRST_BATCH: usize = 4;
+/// Growth of the batches after that.
+const LARGER: usize = 4;
 
 /// The outcome of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KillVerdict {
     /// Its test fails.
     Killed,
-    /// It had no test, and this one fails.
+    /// It had no test, or its test has moved, and this one fails.
     Found(TestName),
-    /// All that was run passes.
-    Survived,
+    /// So many tests run the code, and all pass.
+    Survived(usize),
     /// Its test is not there, or fails without a fault.
     Unusable(String),
-}
-
-/// A built target: its package and name, and the program.
-#[derive(Debug)]
-struct TestProgram {
-    package: String,
-    /// `lib`, or the name of an integration test.
-    name: String,
-    program: PathBuf,
-    /// The folder that its tests run in.
-    folder: PathBuf,
 }
 
 /// The tests that were built.
 #[derive(Debug)]
 pub struct Tests {
-    targets: Vec<TestProgram>,
+    programs: Vec<TestProgram>,
+    reach: ReachMap,
 }
 
 /// Reason for which a test cannot tell anything about a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableError {
-    /// No such test program.
-    #[error("there is no {0}")]
-    NoTarget(TestName),
     /// The test fails by itself.
     #[error("{0} fails without a fault")]
-    Fails(String),
-    /// No such test, or one that does not end in time.
-    #[error("there is no test {0}, or it does not end")]
+    Fails(TestName),
+    /// No such test.
+    #[error("there is no test {0}")]
     NoTest(TestName),
 }
 
-/// The end of a run.
-struct TestRun {
-    passed: bool,
-    timed_out: bool,
-    output: String,
+/// A test of a list that is there, or several.
+#[derive(Debug)]
+struct KillingTest<'p> {
+    program: &'p TestProgram,
+    names: Vec<&'p str>,
+    /// The new name of a test that has moved.
+    moved: Option<TestName>,
+    /// Time that it takes without a fault.
+    time: Duration,
 }
 
-impl TestRun {
-    /// Names of tests with this result.
-    fn tests(&self, result: &str) -> impl Iterator<Item = &str> {
-        let lines = self.output.lines().filter_map(|line| line.strip_prefix("test "));
-        lines.filter_map(move |line| line.strip_suffix(result)?.strip_suffix(" ... "))
-    }
-}
+type KillingTests<'p> = BTreeMap<TestName, Result<KillingTest<'p>, UnusableError>>;
 
 impl Tests {
     /// Builds the targets that are needed, once for all faults.
     pub fn build(
         tree: &Tree,
-        needed: BTreeMap<String, Option<Vec<String>>>,
+        packages: &BTreeSet<&String>,
+        needed: &NeededTargets,
     ) -> Result<Self, MutantsError> {
-        if needed.is_empty() {
-            return Ok(Tests { targets: Vec::new() });
-        }
-        let mut cargo = Command::new("cargo");
-        cargo.args(["test", "--no-run", "--locked", "--message-format=json-render-diagnostics"]);
-        cargo.arg("--target-dir").arg(&tree.target).current_dir(&tree.folder);
-        // What the cargo that started this command says is about another package, and some build scripts go by it.
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy();
-            if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-            {
-                cargo.env_remove(&*name);
-            }
-        }
-        for package in needed.keys() {
-            cargo.args(["-p", package]);
-        }
-        if needed.values().all(Option::is_some) {
-            let names: BTreeSet<&String> = needed.values().flatten().flatten().collect();
-            for name in names {
-                match name.as_str() {
-                    "lib" => cargo.arg("--lib"),
-                    name => cargo.args(["--test", name]),
-                };
-            }
-        }
-        let output = cargo.stderr(Stdio::inherit()).output();
-        let output = output.map_err(MutantsError::at("cargo".as_ref()))?;
-        if !output.status.success() {
-            return Err(MutantsError::Build);
-        }
-        let mut targets = Vec::new();
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            targets.extend(target(&serde_json::from_str(line).map_err(MutantsError::Cargo)?));
-        }
-        Ok(Tests { targets })
+        Ok(Tests { programs: build(tree, packages, needed)?, reach: ReachMap::read(tree) })
     }
 
     /// Tries the chosen faults of a list.
     pub fn judge(
-        &self,
+        &mut self,
         owner: &str,
         list: &FaultList,
         chosen: impl Fn(&PlantedFault) -> bool,
-    ) -> Vec<(usize, KillVerdict)> {
+    ) -> Result<Vec<(usize, KillVerdict)>, MutantsError> {
         let package = package_of(owner);
-        let faults: Vec<_> = list.faults.iter().enumerate().filter(|(_, f)| chosen(f)).collect();
-        let usable = self.check(faults.iter().filter_map(|(_, fault)| match &fault.fate {
-            Fate::KilledBy(test) => Some(test),
-            _ => None,
-        }));
-        let waiting = Mutex::new(faults.into_iter());
-        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let verdicts = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some((index, fault)) = next() {
-                        let on = format!("{package} {}", index + 1);
-                        let verdict = match &fault.fate {
-                            Fate::KilledBy(test) => self.kill(&on, test, &usable),
-                            Fate::Survives(_) => continue,
-                            Fate::Unknown => self.find(&on, &list.packages),
-                        };
-                        let mut verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-                        verdicts.push((index, verdict));
-                    }
-                });
+        let chosen: Vec<_> = list.faults.iter().enumerate().filter(|(_, f)| chosen(f)).collect();
+        let (mut known, mut untried) = (Vec::new(), Vec::new());
+        for (index, fault) in chosen {
+            let on = format!("{package} {}", index + 1);
+            match &fault.fate {
+                Fate::KilledBy(test) => known.push((index, on, test)),
+                Fate::Survives(_) => {}
+                Fate::Unknown => untried.push((index, on)),
             }
-        });
-        let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        }
+        let killing = self.check(known.iter().map(|(_, _, test)| *test));
+        let mut verdicts =
+            in_parallel(known, |_, (index, on, test)| (index, kill(&on, test, &killing)));
+        verdicts.extend(self.search(&list.packages, untried)?);
         verdicts.sort_by_key(|(index, _)| *index);
-        verdicts
+        Ok(verdicts)
     }
 
-    fn target(&self, test: &TestName) -> Option<&TestProgram> {
-        self.targets.iter().find(|t| t.package == test.package && t.name == test.target)
+    /// Looks for tests of untried faults, package by package.
+    fn search(
+        &mut self,
+        packages: &[String],
+        untried: Vec<(usize, String)>,
+    ) -> Result<Vec<(usize, KillVerdict)>, MutantsError> {
+        let (mut found, mut survived) = (Vec::new(), Vec::new());
+        survived.extend(untried.into_iter().map(|(index, on)| (index, on, 0)));
+        for package in packages {
+            if survived.is_empty() {
+                break;
+            }
+            let programs = self.programs.iter().filter(|program| program.package == *package);
+            let programs: Vec<_> = programs.collect();
+            self.reach.trace(&programs)?;
+            let reach = &self.reach;
+            let tried = in_parallel(survived, |_, (index, on, before)| {
+                let verdict = find(&on, reach, &programs);
+                (index, on, before, verdict)
+            });
+            survived = Vec::new();
+            for (index, on, before, verdict) in tried {
+                match verdict {
+                    KillVerdict::Survived(tests) => survived.push((index, on, before + tests)),
+                    verdict => found.push((index, verdict)),
+                }
+            }
+        }
+        let survived = survived.into_iter();
+        found.extend(survived.map(|(index, _, tests)| (index, KillVerdict::Survived(tests))));
+        Ok(found)
     }
 
     /// Runs tests without a fault; why those that are no good are none.
-    fn check<'t>(
-        &self,
-        tests: impl Iterator<Item = &'t TestName>,
-    ) -> BTreeMap<TestName, Result<(), UnusableError>> {
-        let mut by_target: BTreeMap<(&str, &str), BTreeSet<&TestName>> = BTreeMap::new();
-        for test in tests {
-            by_target.entry((&test.package, &test.target)).or_default().insert(test);
+    fn check<'t>(&self, tests: impl Iterator<Item = &'t TestName>) -> KillingTests<'_> {
+        let (mut checked, mut by_program) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
+        for test in tests.collect::<BTreeSet<_>>() {
+            match resolve(&self.programs, test) {
+                Some(killing) => {
+                    by_program.entry(&killing.program.program).or_default().push((test, killing));
+                }
+                None => {
+                    checked.insert(test.clone(), Err(UnusableError::NoTest(test.clone())));
+                }
+            }
         }
-        let mut checked = BTreeMap::new();
-        for tests in by_target.into_values() {
-            let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
-            let Some(target) = tests.first().and_then(|test| self.target(test)) else {
-                checked.extend(
-                    tests.into_iter().map(|t| (t.clone(), Err(UnusableError::NoTarget(t.clone())))),
-                );
-                continue;
+        for tests in by_program.into_values() {
+            let Some(program) = tests.first().map(|(_, killing)| killing.program) else { continue };
+            let names = tests.iter().flat_map(|(_, killing)| killing.names.iter().copied());
+            let names: Vec<&str> = names.collect::<BTreeSet<_>>().into_iter().collect();
+            let run = program.run(RunSetting::default(), &names, ALL_TESTS);
+            let passed: BTreeSet<&str> = match run.passed {
+                true => names.into_iter().collect(),
+                false => run.tests("ok").collect(),
             };
-            let run = target.run("", &names, ALL_TESTS);
-            for test in tests {
-                let is_of = |name: &&str| name.contains(&test.name);
-                let failed = run.tests("FAILED").find(is_of);
-                let usable = match (failed, run.tests("ok").find(is_of)) {
-                    (Some(name), _) => Err(UnusableError::Fails((*name).to_owned())),
-                    (None, None) => Err(UnusableError::NoTest(test.clone())),
-                    (None, Some(_)) => Ok(()),
+            for (test, killing) in tests {
+                let failed = killing.names.iter().find(|name| !passed.contains(**name));
+                let usable = match failed {
+                    Some(name) => Err(UnusableError::Fails(program.test(name))),
+                    None => Ok(KillingTest { time: run.time, ..killing }),
                 };
                 checked.insert(test.clone(), usable);
             }
         }
         checked
     }
+}
 
-    /// Whether the test of a fault fails with it.
-    fn kill(
-        &self,
-        on: &str,
-        test: &TestName,
-        usable: &BTreeMap<TestName, Result<(), UnusableError>>,
-    ) -> KillVerdict {
-        if let Some(Err(why)) = usable.get(test) {
-            return KillVerdict::Unusable(why.to_string());
-        }
-        let Some(target) = self.target(test) else {
-            return KillVerdict::Unusable(format!("there is no {test}"));
-        };
-        match target.run(on, &[&test.name], ONE_TEST).passed {
-            true => KillVerdict::Survived,
-            false => KillVerdict::Killed,
+/// A test that fails with a fault: of those that run its code, the quickest first.
+fn find(on: &str, reach: &ReachMap, programs: &[&TestProgram]) -> KillVerdict {
+    let mut reaching: Vec<_> = programs
+        .iter()
+        .map(|program| {
+            let traced = reach.of(program).iter();
+            let mut tests: Vec<_> = traced.filter(|test| test.may_kill(on)).collect();
+            tests.sort_by_key(|test| test.time);
+            (*program, tests)
+        })
+        .collect();
+    reaching.sort_by_key(|(_, tests)| total(tests));
+    let (mut count, mut time) = (0, Duration::ZERO);
+    for (program, tests) in &reaching {
+        for batch in batches(tests) {
+            if time > SEARCHED {
+                break;
+            }
+            if let Some(killer) = killer(on, program, batch) {
+                return KillVerdict::Found(program.test(killer));
+            }
+            count += batch.len();
+            time += total(batch);
         }
     }
+    KillVerdict::Survived(count)
+}
 
-    /// The first test of some packages that fails with a fault.
-    fn find(&self, on: &str, packages: &[String]) -> KillVerdict {
-        for package in packages {
-            let mut targets: Vec<_> =
-                self.targets.iter().filter(|target| target.package == *package).collect();
-            // The library's own tests are the quickest.
-            targets.sort_by_key(|target| (target.name != "lib", &target.name));
-            for target in targets {
-                let run = target.run(on, &[], ALL_TESTS);
-                if run.passed {
-                    continue;
-                }
-                let name = run.tests("FAILED").next().map(str::to_owned);
-                let (package, target) = (target.package.clone(), target.name.clone());
-                return match name {
-                    Some(name) => KillVerdict::Found(TestName { package, target, name }),
-                    None if run.timed_out => {
-                        KillVerdict::Unusable(format!("the tests of {package} {target} do not end"))
-                    }
-                    None => KillVerdict::Unusable(format!("{package} {target} dies")),
-                };
+/// Whether the test of a fault fails with it.
+fn kill(on: &str, test: &TestName, killing: &KillingTests<'_>) -> KillVerdict {
+    match killing.get(test) {
+        None => KillVerdict::Unusable(UnusableError::NoTest(test.clone()).to_string()),
+        Some(Err(why)) => KillVerdict::Unusable(why.to_string()),
+        Some(Ok(KillingTest { program, names, moved, time })) => {
+            let setting = RunSetting { fault: on, trace: None };
+            match (program.run(setting, names, limit(*time)).passed, moved) {
+                (true, _) => KillVerdict::Survived(names.len()),
+                (false, Some(moved)) => KillVerdict::Found(moved.clone()),
+                (false, None) => KillVerdict::Killed,
             }
         }
-        KillVerdict::Survived
     }
 }
 
-impl TestProgram {
-    fn run(&self, on: &str, names: &[&str], limit: Duration) -> TestRun {
-        let mut command = Command::new(&self.program);
-        command.args(names).current_dir(&self.folder).env("KEVEL_FAULT", on);
-        command.env("CARGO_MANIFEST_DIR", &self.folder).env("RUST_BACKTRACE", "0");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let Ok(mut child) = command.spawn() else {
-            return TestRun { passed: false, timed_out: false, output: String::new() };
-        };
-        let stdout = child.stdout.take();
-        let reader = std::thread::spawn(move || {
-            let mut output = Vec::new();
-            if let Some(mut stdout) = stdout {
-                let _ = stdout.read_to_end(&mut output);
-            }
-            String::from_utf8_lossy(&output).into_owned()
-        });
-        let (passed, timed_out) = wait(&mut child, limit);
-        let output = reader.join().unwrap_or_default();
-        TestRun { passed, timed_out, output }
-    }
-}
-
-/// Waits for the end of a process, and ends it with all that it has started when its time is up.
-fn wait(child: &mut Child, limit: Duration) -> (bool, bool) {
-    let deadline = Instant::now() + limit;
-    while Instant::now() < deadline {
-        match child.try_wait() {
-            Ok(None) => std::thread::sleep(PAUSE),
-            Ok(Some(status)) => return (status.success(), false),
-            Err(_) => break,
-        }
-    }
-    let group = format!("-{}", child.id());
-    let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-    let _ = child.wait();
-    (false, true)
-}
-
-/// The test program that a message of cargo tells of.
-fn target(message: &Value) -> Option<TestProgram> {
-    let program = message["executable"].as_str()?;
-    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+/// The first of these tests that fails with a fault, with the others and alone.
+fn killer<'t>(on: &str, program: &TestProgram, tests: &[&'t TracedTest]) -> Option<&'t str> {
+    let setting = RunSetting { fault: on, trace: None };
+    let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+    let run = program.run(setting, &names, limit(total(tests)));
+    if run.passed {
         return None;
     }
-    let kind = message["target"]["kind"].as_array()?.iter().filter_map(Value::as_str).next()?;
-    let name = match kind {
-        "lib" => "lib",
-        "test" => message["target"]["name"].as_str()?,
-        _ => return None,
-    };
-    let manifest = PathBuf::from(message["manifest_path"].as_str()?);
-    let folder = manifest.parent()?.to_owned();
-    let package = package_of(folder.file_name()?.to_str()?);
-    let (name, program) = (name.to_owned(), PathBuf::from(program));
-    Some(TestProgram { package, name, program, folder })
+    let failed: BTreeSet<&str> = run.tests("FAILED").collect();
+    let passed: BTreeSet<&str> = run.tests("ok").collect();
+    let mut suspects: Vec<_> =
+        tests.iter().filter(|test| !passed.contains(test.name.as_str())).collect();
+    // Those that hang, or bring the program down, have no result.
+    suspects.sort_by_key(|test| !failed.contains(test.name.as_str()));
+    let killer = suspects
+        .into_iter()
+        .find(|test| !program.run(setting, &[&test.name], limit(test.time)).passed)?;
+    Some(&killer.name)
 }
 
-/// The package of a crate's folder.
-fn package_of(folder: &str) -> String {
-    match folder {
-        "kevel" | "kube-apiserver" => folder.to_owned(),
-        _ => format!("kevel-{folder}"),
+/// The tests of a list's entry: by its name, or by the end of it where its target or module is not there any more.
+fn resolve<'p>(programs: &'p [TestProgram], test: &TestName) -> Option<KillingTest<'p>> {
+    let of_package = || programs.iter().filter(|program| program.package == test.package);
+    let named = |program: &'p TestProgram| -> Vec<&'p str> {
+        match program.tests.get(&test.name) {
+            Some(name) => vec![name],
+            None => program.tests.iter().filter(|n| n.contains(&test.name)).map(|n| &**n).collect(),
+        }
+    };
+    if let Some(program) = of_package().find(|program| program.name == test.target) {
+        let names = named(program);
+        if !names.is_empty() {
+            return Some(KillingTest { program, names, moved: None, time: Duration::ZERO });
+        }
+    }
+    let mut end = test.name.as_str();
+    loop {
+        let is_named =
+            |name: &str| name.strip_suffix(end).is_some_and(|s| s.is_empty() || s.ends_with("::"));
+        let mut found = of_package()
+            .flat_map(|program| program.tests.iter().map(move |name| (program, name.as_str())))
+            .filter(|(_, name)| is_named(name));
+        match (found.next(), found.next()) {
+            (Some((program, name)), None) => {
+                let moved = Some(program.test(name));
+                return Some(KillingTest {
+                    program,
+                    names: vec![name],
+                    moved,
+                    time: Duration::ZERO,
+                });
+            }
+            (Some(_), Some(_)) => return None,
+            (None, _) => end = end.split_once("::")?.1,
+        }
+    }
+}
+
+/// Time of tests without a fault.
+fn total(tests: &[&TracedTest]) -> Duration {
+    tests.iter().map(|test| test.time).sum()
+}
+
+/// Time after which tests are said to hang that take so long without a fault.
+fn limit(time: Duration) -> Duration {
+    (SPARE + time * SLOWER).min(ONE_TEST.max(time * 3))
+}
+
+/// Growing batches.
+fn batches<T>(mut rest: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut size = FIRST_BATCH;
+    std::iter::from_fn(move || {
+        let (batch, after) = rest.split_at(size.min(rest.len()));
+        (rest, size) = (after, size * LARGER);
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(target: &str, name: &str) -> TestName {
+        TestName { package: "kevel-a".into(), target: target.into(), name: name.into() }
+    }
+
+    #[test]
+    fn moved_tests_are_found_by_the_end_of_their_names() {
+        let programs = [
+            TestProgram::of_tests("kevel-a", "lib", &["x::tests::one", "x::tests::one_more", "z"]),
+            TestProgram::of_tests("kevel-a", "all", &["watch::lists::two", "three", "y::z"]),
+            TestProgram::of_tests("kevel-b", "all", &["four"]),
+        ];
+        for (test, expected, moved) in [
+            (name("lib", "x::tests::one"), &["x::tests::one"][..], None),
+            (name("lib", "tests::one"), &["x::tests::one", "x::tests::one_more"], None),
+            (name("watch", "lists::two"), &["watch::lists::two"], Some("all")),
+            (name("lib", "old::three"), &["three"], Some("all")),
+            // Of two that end alike, neither is taken for the test; nor is that of another package.
+            (name("gone", "z"), &[], None),
+            (name("all", "four"), &[], None),
+        ] {
+            let found = resolve(&programs, &test);
+            let names = found.as_ref().map_or(&[][..], |found| &found.names);
+            assert_eq!(names, expected, "{test}");
+            let target = found.and_then(|found| found.moved).map(|moved| moved.target);
+            assert_eq!(target.as_deref(), moved, "{test}");
+        }
+    }
+
+    #[test]
+    fn batches_grow_and_leave_out_no_test() {
+        let tests: Vec<usize> = (0..30).collect();
+        let sizes: Vec<usize> = batches(&tests).map(<[_]>::len).collect();
+        assert_eq!(sizes, [4, 16, 10]);
+        assert!(batches(&tests).flatten().eq(&tests));
+    }
+
+    #[test]
+    fn slow_tests_get_more_time_than_the_limit() {
+        for (seconds, expected) in [(0, 20), (1, 30), (10, 120), (60, 180)] {
+            let limit = limit(Duration::from_secs(seconds));
+            assert_eq!(limit, Duration::from_secs(expected), "{seconds}");
+        }
     }
 }

@@ -5,12 +5,16 @@
 //! else { E })`, where the environment variable `KEVEL_FAULT` says which fault is on ([`plant`]). So one build serves all
 //! faults, and a fault costs no more than the run of one test ([`kill`]).
 //!
-//! The command fails if an expression is not found any more, if a test fails without a fault, or passes with it. A fault
-//! without a test is tried with all tests of the packages that its list names; `--write` puts what was found into the list.
+//! The command fails if an expression is not found any more, if a test fails without a fault, or passes with it. For faults
+//! without a test, all tests of the packages that their list names are run once, alone and without a fault, to learn which
+//! faults they reach ([`reach`]); then each fault is tried with the tests that reach it, one package after the other.
+//! `--write` puts what was found into the list.
 
 mod kill;
 mod list;
 mod plant;
+mod program;
+mod reach;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -20,6 +24,7 @@ use std::time::Instant;
 
 use kill::{KillVerdict, Tests};
 use list::{Fate, FaultList, PlantedFault, TestName};
+use program::NeededTargets;
 
 /// A failed run.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +61,8 @@ struct MutantsArguments<'a> {
     write: bool,
     /// Only faults that have a test.
     known: bool,
+    /// Only faults that have no test yet.
+    untried: bool,
     /// Only faults whose name or file contains this.
     only: Option<&'a str>,
     crates: Vec<&'a str>,
@@ -70,6 +77,7 @@ impl<'a> MutantsArguments<'a> {
                 "--check" => parsed.check = true,
                 "--write" => parsed.write = true,
                 "--known" => parsed.known = true,
+                "--untried" => parsed.untried = true,
                 "--only" => parsed.only = Some(rest.next()?),
                 flag if flag.starts_with('-') => return None,
                 name => parsed.crates.push(name),
@@ -80,7 +88,8 @@ impl<'a> MutantsArguments<'a> {
 
     fn chooses(&self, fault: &PlantedFault) -> bool {
         let named = |text: &str| fault.name.contains(text) || fault.file.contains(text);
-        self.only.is_none_or(named) && !(self.known && fault.fate == Fate::Unknown)
+        let unknown = fault.fate == Fate::Unknown;
+        self.only.is_none_or(named) && !(self.known && unknown) && (unknown || !self.untried)
     }
 }
 
@@ -111,10 +120,12 @@ pub fn run(arguments: &[&str]) -> Result<(), MutantsError> {
     let mut failed = 0;
     let mut table = Vec::new();
     let wanted = |name: &str| arguments.crates.is_empty() || arguments.crates.contains(&name);
-    let tests = Tests::build(&tree, needed(&lists, &arguments, &wanted))?;
+    let packages = lists.values().flat_map(|list| &list.packages).collect();
+    let needed = needed(&lists, &arguments, &wanted);
+    let mut tests = Tests::build(&tree, &packages, &needed)?;
     for (name, list) in lists.iter_mut().filter(|(name, _)| wanted(name)) {
         let began = Instant::now();
-        let verdicts = tests.judge(name, list, |fault| arguments.chooses(fault));
+        let verdicts = tests.judge(name, list, |fault| arguments.chooses(fault))?;
         failed += report(name, list, &verdicts);
         if arguments.write {
             fill_in(list, &verdicts);
@@ -122,6 +133,7 @@ pub fn run(arguments: &[&str]) -> Result<(), MutantsError> {
         }
         table.push((name.clone(), FaultTally::of(list), began.elapsed().as_secs()));
     }
+    print_survivors(lists.iter().filter(|(name, _)| wanted(name)));
     print_table(&table);
     match failed {
         0 => Ok(()),
@@ -134,8 +146,8 @@ fn needed(
     lists: &BTreeMap<String, FaultList>,
     arguments: &MutantsArguments<'_>,
     wanted: &dyn Fn(&str) -> bool,
-) -> BTreeMap<String, Option<Vec<String>>> {
-    let mut needed: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
+) -> NeededTargets {
+    let mut needed = NeededTargets::new();
     for (_, list) in lists.iter().filter(|(name, _)| wanted(name)) {
         for fault in list.faults.iter().filter(|fault| arguments.chooses(fault)) {
             match &fault.fate {
@@ -165,9 +177,13 @@ fn report(name: &str, list: &FaultList, verdicts: &[(usize, KillVerdict)]) -> us
         match verdict {
             KillVerdict::Killed => {}
             KillVerdict::Found(test) => println!("{what}\n  killed by: {test}"),
-            KillVerdict::Survived => {
+            KillVerdict::Survived(0) => {
                 failed += 1;
-                eprintln!("{what}\n  SURVIVED");
+                eprintln!("{what}\n  SURVIVED: no test reaches it");
+            }
+            KillVerdict::Survived(tests) => {
+                failed += 1;
+                eprintln!("{what}\n  SURVIVED {tests} tests");
             }
             KillVerdict::Unusable(why) => {
                 failed += 1;
@@ -182,6 +198,17 @@ fn fill_in(list: &mut FaultList, verdicts: &[(usize, KillVerdict)]) {
     for (index, verdict) in verdicts {
         if let (Some(fault), KillVerdict::Found(test)) = (list.faults.get_mut(*index), verdict) {
             fault.fate = Fate::KilledBy(test.clone());
+        }
+    }
+}
+
+/// Prints the faults that no test can see, with the reasons that the lists give.
+fn print_survivors<'l>(lists: impl Iterator<Item = (&'l String, &'l FaultList)>) {
+    for (name, list) in lists {
+        for fault in &list.faults {
+            if let Fate::Survives(why) = &fault.fate {
+                println!("{name}, {}: {}\n  survives: {why}", fault.file, fault.name);
+            }
         }
     }
 }

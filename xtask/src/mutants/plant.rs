@@ -20,19 +20,46 @@ pub enum MisplacedError {
 /// The first line of a crate with faults: lints have nothing to say there.
 pub const HEAD: &str = "#![allow(warnings)]\n";
 
-/// The module that is added to a crate: whether a fault is on.
+/// The module that is added to a crate: whether a fault is on. With `KEVEL_FAULT_TRACE=FILE` it also appends a line to the
+/// file when a process reaches a fault for the first time.
 pub const MODULE: &str = r#"
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod planted {
-    static ON: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const PACKAGE: &str = env!("CARGO_PKG_NAME");
+
+    static ON: LazyLock<u32> = LazyLock::new(|| {
         let on = std::env::var("KEVEL_FAULT").unwrap_or_default();
         let (package, number) = on.split_once(' ').unwrap_or_default();
-        if package == env!("CARGO_PKG_NAME") { number.parse().unwrap_or(0) } else { 0 }
+        if package == PACKAGE { number.parse().unwrap_or(0) } else { 0 }
     });
 
+    static TRACE: LazyLock<Option<std::fs::File>> = LazyLock::new(|| {
+        let path = std::env::var_os("KEVEL_FAULT_TRACE")?;
+        std::fs::File::options().append(true).create(true).open(path).ok()
+    });
+
+    static REACHED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
     pub fn fault(number: u32) -> bool {
+        if let Some(trace) = &*TRACE {
+            reach(trace, number);
+        }
         *ON == number
+    }
+
+    fn reach(mut trace: &std::fs::File, number: u32) {
+        let bit = 1u64 << (number % 64);
+        let Some(word) = REACHED.get((number / 64) as usize) else { return };
+        if word.load(Ordering::Relaxed) & bit == 0
+            && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        {
+            let line = format!("{PACKAGE} {number}\n");
+            let _ = std::io::Write::write_all(&mut trace, line.as_bytes());
+        }
     }
 }
 "#;

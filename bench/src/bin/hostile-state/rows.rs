@@ -42,8 +42,11 @@ const PDBS: usize = 40;
 const LIMIT_RANGES: usize = 20;
 /// Rules of the attacker's own Role: a megabyte of them.
 const RULES: usize = 19_000;
-/// Bytes of imagePullSecrets that are tried, the largest first: a body has three megabytes at most.
-const PULL_SECRETS: [usize; 3] = [3_000_000, 1_560_000, 1_400_000];
+/// Bytes of imagePullSecrets that are tried, the largest first: a body has three megabytes at most, an object 1.5 MiB, of
+/// which an account needs half a kilobyte beside its secrets, and a Pod more.
+const PULL_SECRETS: [usize; 3] = [3_000_000, 1_572_000, 1_571_000];
+/// Letters in the name of a secret: with shorter ones an account has more secrets than the decoder takes objects.
+const SECRET_NAME: usize = 40;
 /// Code of an object that admission makes larger than etcd takes.
 const TOO_LARGE: u16 = 413;
 /// Headers of one request: a megabyte as HTTP/2 counts them, which is the reference's limit.
@@ -208,7 +211,8 @@ async fn limit_ranges(world: &HostileCluster) -> Result<Attack> {
 /// A Pod of the largest ServiceAccount, whose imagePullSecrets it gets: more than a Pod may have, unless by `--short`.
 async fn pull_secrets(world: &HostileCluster) -> Result<Attack> {
     let account = |size: usize| {
-        let secrets = list(size, |_| r#"{"name":"a"}"#.to_owned());
+        let name = "a".repeat(SECRET_NAME);
+        let secrets = list(size, |_| json!({"name": name}).to_string());
         json!({"metadata": {"name": "large"}, "imagePullSecrets": secrets})
     };
     let path = collection("v1", "serviceaccounts");

@@ -91,6 +91,22 @@ fn build(index: usize) -> Environment {
     builder.build()
 }
 
+/// CEL environment of a policy's expressions for objects and parameters of known types.
+pub(super) fn typed_environment(object: &DeclType, params: Option<DeclType>) -> Environment {
+    let authorizer = Type::object("kubernetes.authorization.Authorizer");
+    let mut builder = Environment::builder()
+        .variable(OBJECT, object.clone())
+        .variable(OLD_OBJECT, object.clone())
+        .variable(NAMESPACE, namespace_type())
+        .variable(REQUEST, request_type())
+        .variable(AUTHORIZER, DeclType::simple(authorizer))
+        .variable(VARIABLES, DeclType::object(VARIABLES_TYPE, []));
+    if let Some(params) = params {
+        builder = builder.variable(PARAMS, params);
+    }
+    builder.build()
+}
+
 fn request_type() -> DeclType {
     let text = DeclType::string;
     let texts = || DeclType::list(text());

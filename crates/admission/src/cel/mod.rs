@@ -15,6 +15,7 @@ mod mentions;
 mod request;
 #[cfg(test)]
 mod tests;
+mod type_check;
 
 pub use authorizer::CachingAuthorizer;
 pub use compile::{Compiler, Error, ErrorKind, Expression, Returns};
@@ -25,6 +26,7 @@ pub use match_conditions::{
 };
 pub use mentions::Mentions;
 pub use request::{admission_request, namespace_object, versioned_object};
+pub use type_check::TypeChecker;
 
 /// Cost budget of all expressions of a policy for one binding and parameter: about a second.
 pub const RUNTIME_COST_BUDGET: u64 = 10_000_000;

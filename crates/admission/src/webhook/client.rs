@@ -86,8 +86,7 @@ impl ClientManager {
         };
         endpoint.ca = config.ca()?;
         endpoint.user_agent = Some(USER_AGENT);
-        (endpoint.identity, endpoint.credentials) = self.users.of(&config.host_port())?;
-        Ok(endpoint)
+        Ok(endpoint.as_user(self.users.of(&config.host_port())))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kevel_server::controller::{Backoff, Client, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
 use kevel_server::resource::Resource;
 
 use super::write;

@@ -5,7 +5,7 @@ mod metrics;
 mod remote;
 
 use kevel_api::time::Time;
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::resource::Resource;
 
 pub(crate) use local::LocalAvailability;

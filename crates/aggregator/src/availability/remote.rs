@@ -9,7 +9,7 @@ use http::HeaderMap;
 use kevel_api::quote::quote;
 use kevel_clock::monotonic_now;
 use kevel_compute::Metered;
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_server::resource::Resource;
 use kevel_server::storage::Storage;
 use kevel_server::user::{PRIVILEGED, User};
@@ -100,13 +100,14 @@ impl RemoteAvailability {
             }
         };
         let this = self.clone();
-        let services = inform(self.remote.services.cache.clone(), move |service| {
+        let services = Informer::new(self.remote.services.cache.clone()).for_each(move |service| {
             this.look_at(service.namespace(), service.name());
         });
         let this = self.clone();
-        let endpoint_slices = inform(self.remote.endpoint_slices.cache.clone(), move |slice| {
-            this.look_at(slice.namespace(), slice.label(SERVICE_NAME).unwrap_or_default());
-        });
+        let endpoint_slices =
+            Informer::new(self.remote.endpoint_slices.cache.clone()).for_each(move |slice| {
+                this.look_at(slice.namespace(), slice.label(SERVICE_NAME).unwrap_or_default());
+            });
         tokio::join!(
             run(self.queue.clone(), "RemoteAvailability", WORKERS, reconcile),
             services,

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
 use kevel_compute::Metered;
-use kevel_server::controller::{Backoff, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, WorkQueue, run};
 use kevel_server::signals::Signal;
 use tokio::task::JoinSet;
 

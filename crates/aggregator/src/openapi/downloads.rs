@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
-use kevel_server::controller::{Backoff, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, WorkQueue, run};
 
 use super::aggregator;
 use crate::api_service::{ApiService, ServiceReference};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
-use kevel_server::controller::{inform, run};
+use kevel_controller_runtime::{Informer, run};
 
 use super::{GroupVersion, Peer, Peers};
 
@@ -77,7 +77,7 @@ impl Peers {
             match definitions {
                 Some(cache) => {
                     let queue = queue.clone();
-                    inform(cache, move |object| queue.add(object.key())).await;
+                    Informer::new(cache).for_each(move |object| queue.add(object.key())).await;
                 }
                 None => std::future::pending().await,
             }

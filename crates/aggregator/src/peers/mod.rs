@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kevel_api::value::Value;
+use kevel_controller_runtime::{Backoff, WorkQueue};
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::{Dynamic, warn_unable_to_sign};
-use kevel_server::controller::{Backoff, WorkQueue};
 use kevel_server::discovery::{PeerDiscovery, PeerGroups};
 use kevel_server::egress::Dialer;
 use kevel_server::future::Pending;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kevel_api::value::Value;
-use kevel_server::controller::{inform, run};
+use kevel_controller_runtime::{Informer, run};
 use kevel_server::lifecycle::{HookContext, Hooks};
 use kevel_server::storage::Storage;
 use kevel_server::user::{ALL_AUTHENTICATED, User};
@@ -93,7 +93,7 @@ impl Peers {
             async move { this.sync().await }
         };
         tokio::join!(
-            inform(leases.cache.clone(), hear),
+            Informer::new(leases.cache.clone()).for_each(hear),
             run(queue, "peer-discovery-cache-sync", 1, reconcile),
         );
     }

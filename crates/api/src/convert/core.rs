@@ -42,6 +42,33 @@ pub(super) fn pod_disruption_budget(budget: &mut Map, _: ReadJson<'_>) -> Result
     Ok(())
 }
 
+/// Replaces the selectors of policy/v1beta1, which is stored but not served, that mean something else: an empty one
+/// selects nothing there, and one for the lack of a label of its own all pods. Whether there was one.
+pub(super) fn replace_v1beta1_selector(budget: &mut Map) -> bool {
+    let selector = budget.get_mut("spec").and_then(|spec| spec.at_mut(&["selector"]));
+    let Some(selector) = selector.filter(|selector| selector.as_map().is_some()) else {
+        return false;
+    };
+    let is_bare = |selector: &Value, field| selector.at(&[field]).is_none_or(Value::is_empty);
+    let is_all = |only: &Value| {
+        only.str_at(&["key"]) == BUDGET_LABEL
+            && only.str_at(&["operator"]) == "DoesNotExist"
+            && is_bare(only, "values")
+    };
+    let replacement = match selector.list_at(&["matchExpressions"]) {
+        _ if !is_bare(selector, "matchLabels") => return false,
+        [] => {
+            let none = [("key", BUDGET_LABEL.into()), ("operator", Value::from("Exists"))];
+            let none = Value::List([Value::Map(Map::from_iter(none))].into_iter().collect());
+            Map::from_iter([("matchExpressions", none)])
+        }
+        [only] if is_all(only) => Map::new(),
+        _ => return false,
+    };
+    *selector = Value::Map(replacement);
+    true
+}
+
 /// Drops an empty conversion webhook.
 pub(super) fn custom_resource_definition(
     definition: &mut Map,

@@ -93,7 +93,7 @@ type Form = ((&'static str, &'static str, &'static str), Step, Step);
 type Step = fn(&mut Map, ReadJson<'_>) -> Result<(), String>;
 
 /// Forms other than the main one, and forms whose fields have to be unified.
-const FORMS: [Form; 20] = [
+const FORMS: [Form; 21] = [
     (("", "v1", "Node"), core::node, keep),
     (("", "v1", "Pod"), pod::pod, keep),
     (("", "v1", "PodStatusResult"), pod::status, keep),
@@ -123,6 +123,14 @@ const FORMS: [Form; 20] = [
     (("batch", "v1", "Job"), pod::template_in_spec, keep),
     (("events.k8s.io", "v1", "Event"), event::to_core, event::from_core),
     (("policy", "v1", "PodDisruptionBudget"), core::pod_disruption_budget, keep),
+    (
+        ("policy", "v1beta1", "PodDisruptionBudget"),
+        |budget, json| match core::replace_v1beta1_selector(budget) {
+            true => Ok(()),
+            false => core::pod_disruption_budget(budget, json),
+        },
+        keep,
+    ),
     (
         ("resource.k8s.io", "v1beta1", "ResourceClaim"),
         dynamic_resources::claim_from_v1beta1,

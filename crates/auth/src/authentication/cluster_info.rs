@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
+use kevel_controller_runtime::Client;
 use kevel_server::certificates::{Certificate, pem};
-use kevel_server::controller::Client;
 use kevel_server::storage::Storage;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -51,8 +51,11 @@ pub fn controller(
     info: ClusterInfo,
 ) -> impl Future<Output = ()> + Send + 'static {
     let clock = client.clock().clone();
+    let info = Arc::new(info);
+    let authorities = info.clone();
+    let sources = move || ((authorities.client_ca)(), (authorities.request_header_ca)());
     let data = move |existing: &Map| info.data(existing, clock.now());
-    config_map::keep(client, config_maps, ConfigMap { name: NAME, data })
+    config_map::keep(client, config_maps, ConfigMap { name: NAME, data, sources })
 }
 
 impl ClusterInfo {

@@ -3,10 +3,10 @@
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 
 use super::collection;
-use super::policy::policy;
+use super::policy::{Gates, policy};
 
 /// Cluster roles that gather rules today, and where the rules went that they had themselves.
 const AGGREGATED: [(&str, &str); 3] = [
@@ -71,7 +71,8 @@ fn renamed(mut object: Value, name: &str) -> Value {
 /// The new binding, for those whom the old one means, with its labels and annotations.
 fn split(old: &Value, name: &str) -> Value {
     let named = |object: &Value| object.str_at(&["metadata", "name"]) == name;
-    let mut all = policy().into_iter().filter(|desired| desired.plural == "clusterrolebindings");
+    let mut all =
+        policy(&Gates::new()).into_iter().filter(|desired| desired.plural == "clusterrolebindings");
     let mut object =
         all.find(|desired| named(&desired.object)).map(|d| d.object).unwrap_or_default();
     let copy = |to: Option<&mut Map>, from: Option<&Value>, field: &str| {

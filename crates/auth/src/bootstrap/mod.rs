@@ -15,7 +15,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_clock::timer_now;
 use kevel_compute::Metered;
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
@@ -23,6 +23,7 @@ use tokio::time::sleep;
 
 pub(crate) use self::policy::node_rules;
 use self::policy::{Desired, policy};
+pub use self::policy::{Gates, gates};
 use self::reconcile::{Change, reconcile};
 use crate::GROUP;
 
@@ -35,14 +36,21 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How often an object is tried again that somebody else writes at the same time.
 const ATTEMPTS: u32 = 4;
 
+/// Whether the policy has a role `system:controller:<name>` for the service account of a controller.
+pub fn has_controller(name: &str) -> bool {
+    policy::has_controller(name)
+}
+
 /// The post-start hook: a server without its policy should not go on.
+/// Roles and rules of these feature gates are part of it.
 pub fn hook(
     client: Client,
+    on: Gates,
 ) -> impl FnOnce(HookContext) -> Pending<'static, HookResult> + Send + 'static {
     move |context| {
         Box::pin(async move {
             tokio::select! {
-                result = ensure_policy(&client) => result,
+                result = ensure_policy(&client, &on) => result,
                 () = context.stop.wait() => Ok(()),
             }
         })
@@ -50,9 +58,9 @@ pub fn hook(
 }
 
 /// Puts the policy in place; what fails is tried again for a while.
-pub async fn ensure_policy(client: &Client) -> HookResult {
+pub async fn ensure_policy(client: &Client, on: &Gates) -> HookResult {
     let deadline = timer_now() + PATIENCE;
-    while !ensure_once(client).await {
+    while !ensure_once(client, on).await {
         if timer_now() + RETRY > deadline {
             return Err("unable to initialize roles: timed out waiting for the condition".into());
         }
@@ -63,13 +71,13 @@ pub async fn ensure_policy(client: &Client) -> HookResult {
 
 /// Whether all went well. Objects are looked after beside each other, so that the store can write
 /// them together.
-async fn ensure_once(client: &Client) -> bool {
+async fn ensure_once(client: &Client, on: &Gates) -> bool {
     if let Err(error) = migrate::migrate(client).await {
         tracing::error!(%error, "unable to prime roles");
         return false;
     }
     let mut running = JoinSet::new();
-    for desired in policy() {
+    for desired in policy(on) {
         let client = client.clone();
         let ensure = async move {
             let result = ensure(&client, &desired).await;

@@ -2,7 +2,7 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_test_support::facts;
 
-use super::policy::policy;
+use super::policy::{Gates, gates, policy};
 use super::reconcile::{Change, reconcile};
 
 fn read(text: &str) -> Value {
@@ -20,7 +20,8 @@ fn the_policy_is_the_reference_s() {
     for object in &mut expected {
         object.as_map_mut().unwrap().retain(|_, value| !value.is_null());
     }
-    let mut found: Vec<Value> = policy().into_iter().map(|desired| desired.object).collect();
+    let mut found: Vec<Value> =
+        policy(&Gates::new()).into_iter().map(|desired| desired.object).collect();
     expected.sort_by_key(of);
     found.sort_by_key(of);
     assert_eq!(
@@ -86,4 +87,45 @@ fn what_is_missing_comes_back_and_what_was_added_stays() {
     ] {
         assert_eq!(reconcile(&read(existing), &read(desired)), expected, "{existing} {desired}");
     }
+}
+
+#[test]
+fn feature_gates_add_roles_and_rules() {
+    let named = |on: &Gates, kind: &str, name: &str| {
+        let all = policy(on).into_iter().map(|desired| desired.object);
+        all.into_iter().find(|object| {
+            object.str_at(&["kind"]) == kind && object.str_at(&["metadata", "name"]) == name
+        })
+    };
+    let cleaner = "system:controller:podcertificaterequestcleaner";
+    let collector = "system:controller:storage-version-garbage-collector";
+    let discovery = "system:cluster-trust-bundle-discovery";
+    for (gates, role, expected) in [
+        (&[][..], cleaner, false),
+        (&["PodCertificateRequest"], cleaner, true),
+        (
+            &["StorageVersionMigrator"],
+            "system:controller:storage-version-migrator-controller",
+            true,
+        ),
+        (&["StorageVersionAPI"], collector, false),
+        (&["StorageVersionAPI", "APIServerIdentity"], collector, true),
+        (&["ClusterTrustBundle"], discovery, true),
+    ] {
+        let on = Gates::from_iter(gates.iter().copied());
+        for kind in ["ClusterRole", "ClusterRoleBinding"] {
+            assert_eq!(named(&on, kind, role).is_some(), expected, "{kind} {role} {gates:?}");
+        }
+    }
+    // Rules of other roles: each finds its role.
+    let rules = |on: &Gates| -> usize {
+        policy(on).iter().map(|desired| desired.object.list_at(&["rules"]).len()).sum()
+    };
+    for gate in ["GenericWorkload", "DRADeviceTaintRules", "WorkloadWithJob"] {
+        assert!(gates().contains(gate));
+        assert!(rules(&Gates::from([gate])) > rules(&Gates::new()), "{gate}");
+    }
+    let node = named(&Gates::from(["PodCertificateRequest"]), "ClusterRole", "system:node");
+    let last = node.unwrap().list_at(&["rules"]).last().cloned().unwrap();
+    assert_eq!(last.list_at(&["resources"])[0].as_str(), Some("podcertificaterequests"));
 }

@@ -253,6 +253,38 @@ fn role_change_costs_no_look_at_its_holders() {
 const DECISION: Duration = Duration::from_micros(200);
 
 #[test]
+fn many_small_roles_are_looked_up_beside_a_large_one() {
+    let mut policy = Policy::default();
+    let large: Vec<String> = (0..40).map(|i| format!("get | large | r{i}")).collect();
+    let large: Vec<&str> = large.iter().map(String::as_str).collect();
+    policy.set(Kind::ClusterRole, "large", Some(&role(&large)));
+    policy.set(Kind::ClusterRole, "any-group", Some(&role(&["get | * | things"])));
+    let small = (0..40).map(|i| (format!("small{i}"), format!("get | g{i} | things")));
+    for (name, rule) in small {
+        policy.set(Kind::ClusterRole, &name, Some(&role(&[&rule])));
+        let bound = binding(&format!("ClusterRole:{name}"), &["User:jane", "User:joe"]);
+        policy.set(Kind::ClusterRoleBinding, &name, Some(&bound));
+    }
+    for name in ["large", "any-group"] {
+        let bound = binding(&format!("ClusterRole:{name}"), &["User:jane"]);
+        policy.set(Kind::ClusterRoleBinding, name, Some(&bound));
+    }
+    let rbac = rbac(&mut policy);
+    for (who, what, expected) in [
+        ("jane", "get large r39", Decision::Allow),
+        ("jane", "get large r40", Decision::NoOpinion),
+        ("jane", "get other things", Decision::Allow),
+        ("jane", "list other things", Decision::NoOpinion),
+        ("joe", "get g39 things", Decision::Allow),
+        ("joe", "get large r39", Decision::NoOpinion),
+        ("joe", "get other things", Decision::NoOpinion),
+    ] {
+        let user = user(who, &[]);
+        assert_eq!(rbac.decide(&asked(&user, what)).decision, expected, "{who} {what}");
+    }
+}
+
+#[test]
 fn ten_thousand_bindings_are_not_searched() {
     let mut shared = Policy::default();
     let mut spread = Policy::default();

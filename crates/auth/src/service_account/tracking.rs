@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::storage::Storage;
 
 use crate::config_map::{self, ConfigMap};
@@ -25,7 +25,7 @@ pub fn controller(
 ) -> impl Future<Output = ()> + Send + 'static {
     let clock = client.clock().clone();
     let data = move |existing: &Map| since(existing, &clock);
-    config_map::keep(client, config_maps, ConfigMap { name: NAME, data })
+    config_map::keep(client, config_maps, ConfigMap { name: NAME, data, sources: || () })
 }
 
 /// A day that is there stays.

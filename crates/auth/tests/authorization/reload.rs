@@ -109,6 +109,34 @@ async fn a_configuration_is_taken_up_while_the_server_runs() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn match_conditions_decide_whether_a_webhook_is_asked() {
+    for (condition, decision, calls) in [
+        ("request.user == 'jane'", Decision::Allow, 1),
+        ("request.user == 'joe'", Decision::NoOpinion, 0),
+        // An error is the failure policy's to decide.
+        ("request.extra['none'][0] == 'x'", Decision::Deny, 0),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        let server = WebhookServer::saying(r#"{"allowed":true}"#);
+        let webhook = webhook("w", &server.kubeconfig(folder.path()));
+        let conditions = format!(
+            "matchConditionSubjectAccessReviewVersion: v1, \
+             matchConditions: [{{expression: \"{condition}\"}}], timeout:"
+        );
+        let webhook = webhook.replace("timeout:", &conditions);
+        std::fs::write(&file, config(&[webhook])).unwrap();
+        let configured = Configured::load(&file, |_| {
+            let (rbac, dialer, metrics) = (Arc::default(), Dialer::default(), metrics().1);
+            Ok(Lasting { rbac, node: None, abac: None, dialer, metrics, clock: Clock::system() })
+        });
+        let opinion = ask(&configured.unwrap(), "jane", "GET /x").await;
+        assert_eq!(opinion.decision, decision, "{condition}: {opinion:?}");
+        assert_eq!(server.asked().len(), calls, "{condition}");
+    }
+}
+
 #[tokio::test]
 async fn rules_are_gathered_from_all_who_can_tell() {
     let folder = tempfile::tempdir().unwrap();

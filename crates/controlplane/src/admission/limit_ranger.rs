@@ -13,8 +13,8 @@ use kevel_store::cache::At;
 
 use super::resource_list::{self, PodResources, ResourceList};
 use super::{Context, Registration};
-use crate::features::Feature;
 use crate::lister::{Facts, Lister};
+use kevel_features::Feature;
 
 /// Where it is written down what a pod was given.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

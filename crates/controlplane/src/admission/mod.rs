@@ -33,6 +33,14 @@ mod priority;
 mod resource_claims;
 mod resource_list;
 mod resource_quota;
+pub mod quota {
+    //! Quota evaluators, for the admission plug-in and the quota controller.
+
+    pub use super::resource_list::{ResourceList, add, at};
+    pub use super::resource_quota::{
+        Evaluator, EvaluatorRef, Evaluators, IGNORED, Scope, scopes_of,
+    };
+}
 mod runtime_class;
 mod service_account;
 mod storage_object_in_use_protection;
@@ -48,9 +56,9 @@ use std::sync::Arc;
 use kevel_admission::cel::MatchConditionMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::{Resolve, WebhookMetrics};
+use kevel_controller_runtime::Client;
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
-use kevel_server::controller::Client;
 use kevel_server::egress::EgressSelector;
 use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
@@ -61,8 +69,8 @@ use self::certificates::PodCertificateSigning;
 use self::policy_params::PolicyParams;
 use self::resource_claims::ResourceClaims;
 
-use crate::features::Feature;
 use crate::lister::Lister;
+use kevel_features::{Feature, MajorMinor};
 
 /// The plug-ins that the command line knows, a line each, in the order in which they run
 /// (`AllOrderedPlugins`). Each file says what else there is to say about its own.
@@ -142,6 +150,8 @@ pub struct Context<'a> {
     pub authorizer: &'a Arc<dyn Authorizer>,
     /// Whether a feature gate is on.
     pub feature: &'a dyn Fn(Feature) -> bool,
+    /// Version that the server emulates.
+    pub emulation: MajorMinor,
     /// What the configuration file says about a plug-in.
     pub configuration: &'a dyn Fn(&str) -> Result<Option<String>, String>,
     /// Of pods that do not say.

@@ -10,8 +10,8 @@ use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use super::{Context, Registration};
-use crate::features::Feature;
 use crate::lister::{Facts, Lister};
+use kevel_features::Feature;
 
 /// What a change may need of a node, and whether it does. Sorted by name.
 const FEATURES: [(&str, Needs); 2] = [

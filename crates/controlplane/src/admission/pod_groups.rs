@@ -13,8 +13,8 @@ use kevel_store::cache::At;
 
 use super::storage_object_in_use_protection::add_finalizer;
 use super::{Context, Registration};
-use crate::features::Feature;
 use crate::lister::{Facts, Lister};
+use kevel_features::Feature;
 
 const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";

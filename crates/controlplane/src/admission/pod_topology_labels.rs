@@ -9,8 +9,8 @@ use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use super::{Context, Registration};
-use crate::features::Feature;
 use crate::lister::Lister;
+use kevel_features::Feature;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 

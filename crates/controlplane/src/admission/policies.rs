@@ -9,7 +9,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_server::admission::Plugin;
 
 use super::{Context, Registration, configuration};
-use crate::features::Feature;
+use kevel_features::Feature;
 
 /// The last to change objects, but for webhooks.
 pub const MUTATING: Registration = Registration::on(mutating::NAME, |context| {
@@ -66,11 +66,7 @@ fn check_configuration(context: &Context<'_>, name: &str) -> Result<(), String> 
         return Ok(());
     }
     let root = Path::new("staticManifestsDir");
-    let why = match (context.feature)(Feature::ManifestBasedAdmissionControlConfig) {
-        true => "policies in files are not supported by this server yet",
-        false => {
-            "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
-        }
-    };
+    // The gate is always off here: who switches it on is refused.
+    let why = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled";
     Err(FieldError::forbidden(&root, why).to_string())
 }

@@ -9,8 +9,8 @@ use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use super::{Context, Registration};
-use crate::features::Feature;
 use crate::lister::{Facts, Lister};
+use kevel_features::Feature;
 
 const GROUP: &str = "scheduling.k8s.io";
 

@@ -8,15 +8,15 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_server::admission::{Attributes, Plugin};
 use kevel_server::authorization::{self, Authorizer, Decision, forbidden};
 use kevel_server::future::Pending;
 use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::Context;
-use crate::features::Feature;
 use crate::lister::Lister;
+use kevel_features::Feature;
 
 const GROUP: &str = "resource.k8s.io";
 /// The label of namespaces whose claims may have access to devices that are in use.
@@ -217,27 +217,17 @@ impl Plugin for ResourceClaims {
         Box::pin(self.new_claim(attributes, object.at(path)))
     }
 
-    fn validate<'a>(
+    fn check_update<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
-        object: Option<&'a Value>,
-    ) -> Pending<'a, Result<(), StatusError>> {
-        let status = attributes.operation == Operation::Update
-            && attributes.subresource == "status"
-            && attributes.concerns(GROUP, "resourceclaims");
-        let (Some(object), Some(old)) = (object.filter(|_| status), attributes.old) else {
-            return ready(Ok(()));
-        };
-        Box::pin(async move {
-            let errors = self.status(attributes, object, old).await?;
-            match errors.is_empty() {
-                true => Ok(()),
-                false => {
-                    let kind = attributes.resource.group_kind();
-                    Err(StatusError::invalid(&kind, attributes.name, errors))
-                }
-            }
-        })
+        object: &'a Value,
+    ) -> Pending<'a, Errors> {
+        let status =
+            attributes.subresource == "status" && attributes.concerns(GROUP, "resourceclaims");
+        match attributes.old.filter(|_| status) {
+            Some(old) => Box::pin(self.status(attributes, object, old)),
+            None => Box::pin(std::future::ready(Ok(Vec::new()))),
+        }
     }
 }
 

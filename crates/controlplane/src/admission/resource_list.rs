@@ -7,10 +7,10 @@ use kevel_api::quantity::Quantity;
 use kevel_api::value::Value;
 
 /// Amounts by resource name.
-pub(super) type ResourceList = BTreeMap<String, Quantity>;
+pub type ResourceList = BTreeMap<String, Quantity>;
 
 /// Reads the ResourceList at a path.
-pub(super) fn at(value: &Value, path: &[&str]) -> ResourceList {
+pub fn at(value: &Value, path: &[&str]) -> ResourceList {
     let entries = value.at(path).and_then(Value::as_map).into_iter().flat_map(|map| map.iter());
     let amount =
         |(name, text): (&str, &Value)| Some((name.to_owned(), text.as_str()?.parse().ok()?));
@@ -18,7 +18,7 @@ pub(super) fn at(value: &Value, path: &[&str]) -> ResourceList {
 }
 
 /// Adds amounts to a list.
-pub(super) fn add(list: &mut ResourceList, more: &ResourceList) {
+pub fn add(list: &mut ResourceList, more: &ResourceList) {
     for (name, amount) in more {
         list.entry(name.clone()).and_modify(|sum| *sum += *amount).or_insert(*amount);
     }

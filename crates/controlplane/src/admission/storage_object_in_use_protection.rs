@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
@@ -18,13 +19,18 @@ const PROTECTED: [(&str, &str, &str); 3] = [
 ];
 
 /// Registration of the `StorageObjectInUseProtection` admission plug-in.
-pub const REGISTRATION: Registration = Registration::on("StorageObjectInUseProtection", |_| {
-    Ok(Arc::new(StorageObjectInUseProtection))
-});
+pub const REGISTRATION: Registration =
+    Registration::on("StorageObjectInUseProtection", |context| {
+        let classes = (context.feature)(Feature::VolumeAttributesClass);
+        Ok(Arc::new(StorageObjectInUseProtection { classes }))
+    });
 
 /// The `StorageObjectInUseProtection` admission plug-in.
 #[derive(Clone, Copy, Debug)]
-pub struct StorageObjectInUseProtection;
+pub struct StorageObjectInUseProtection {
+    /// `VolumeAttributesClass`: its classes are protected, too.
+    classes: bool,
+}
 
 impl Plugin for StorageObjectInUseProtection {
     fn name(&self) -> &'static str {
@@ -37,7 +43,9 @@ impl Plugin for StorageObjectInUseProtection {
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let new = attributes.operation == Operation::Create;
-        let is = |kind: &&(&str, &str, &str)| new && attributes.is(kind.0, kind.1);
+        let is = |(group, plural, _): &&(&str, &str, &str)| {
+            new && attributes.is(group, plural) && (group.is_empty() || self.classes)
+        };
         if let (Some((_, _, finalizer)), Some(object)) = (PROTECTED.iter().find(is), object) {
             add_finalizer(object, finalizer);
         }

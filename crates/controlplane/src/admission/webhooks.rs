@@ -12,7 +12,6 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quote::quote;
 
 use super::{Context, Registration, configuration};
-use crate::features::Feature;
 
 /// `MutatingAdmissionWebhook`, as the command line knows it.
 pub const MUTATING: Registration = Registration::on(mutating::NAME, |context| {
@@ -53,16 +52,12 @@ fn kubeconfig(context: &Context<'_>, name: &str) -> Result<Option<PathBuf>, Stri
     let config = configuration::decode(&text, &KINDS)?;
     let folder = config.str_at(&["staticManifestsDir"]);
     if !folder.is_empty() {
-        let gate = Feature::ManifestBasedAdmissionControlConfig;
-        // Who has webhooks in files must not believe that they are asked.
-        return Err(match (context.feature)(gate) {
-            true => "webhooks in files are not supported by this server yet".to_owned(),
-            false => format!(
-                "static webhook manifests dir {} configured but ManifestBasedAdmissionControlConfig \
-                 feature gate is not enabled",
-                quote(folder)
-            ),
-        });
+        // The gate is always off here: who switches it on is refused.
+        return Err(format!(
+            "static webhook manifests dir {} configured but ManifestBasedAdmissionControlConfig \
+             feature gate is not enabled",
+            quote(folder)
+        ));
     }
     let path = PathBuf::from(config.str_at(&["kubeConfigFile"]));
     if path.as_os_str().is_empty() {

@@ -1,6 +1,7 @@
 //! Kind Deployment: strategy and validation.
 
 use kevel_api::value::{Value, equivalent};
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_server::metadata::count_generation;
 use kevel_server::scale::Selector;
 
@@ -28,12 +29,21 @@ pub static KIND: Kind = Kind {
         validate_create: |deployment| spec(deployment.at("spec"), None),
         prepare_for_update,
         validate_update,
+        prepare_for_status_update: |deployment, old, capabilities| {
+            drop_gated(deployment, Some(old), GATED_STATUS, &capabilities.features);
+        },
         validate_status_update,
         warnings: |deployment, old| template::object_warnings(deployment, old),
         ..Rules::NONE
     },
     ..Kind::new("apps", "deployments")
 };
+
+/// Fields of the status that only a feature lets in.
+const GATED_STATUS: &[Gated] = &[Gated::new(
+    &[Feature::DeploymentReplicaSetTerminatingReplicas],
+    &["status.terminatingReplicas"],
+)];
 
 /// Changed annotations raise the generation too, because they are copied to the ReplicaSets.
 fn prepare_for_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {

@@ -1,5 +1,7 @@
 //! Kind ReplicaSet: strategy and validation.
 
+use kevel_features::{Feature, Gated, drop_gated};
+
 use kevel_server::scale::Selector;
 
 use super::{immutable_selector, replica_counts, selector_and_template};
@@ -23,12 +25,21 @@ pub static KIND: Kind = Kind {
             template::prepare_at(set, Some(old), template::IN_SPEC, capabilities)
         },
         validate_update,
+        prepare_for_status_update: |set, old, capabilities| {
+            drop_gated(set, Some(old), GATED_STATUS, &capabilities.features);
+        },
         validate_status_update: |set, _| status(set.at("status")),
         warnings: |set, old| template::object_warnings(set, old),
         ..Rules::NONE
     },
     ..Kind::new("apps", "replicasets")
 };
+
+/// Fields of the status that only a feature lets in.
+const GATED_STATUS: &[Gated] = &[Gated::new(
+    &[Feature::DeploymentReplicaSetTerminatingReplicas],
+    &["status.terminatingReplicas"],
+)];
 
 fn spec(spec: Field, old: Option<Field>) {
     spec.at("replicas").non_negative();

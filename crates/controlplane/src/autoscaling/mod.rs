@@ -8,7 +8,9 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any};
+use kevel_features::{Feature, Gated, drop_gated};
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -18,9 +20,11 @@ use crate::validation::Field;
 pub static HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     columns: columns::autoscaling::HORIZONTAL_POD_AUTOSCALER,
     rules: Rules {
-        prepare_for_create: |autoscaler, _| keep_told_status(autoscaler, None),
+        prepare_for_create: |autoscaler, capabilities| prepare(autoscaler, None, capabilities),
         validate_create: |autoscaler| check(autoscaler, None),
-        prepare_for_update: |autoscaler, old, _| keep_told_status(autoscaler, Some(old)),
+        prepare_for_update: |autoscaler, old, capabilities| {
+            prepare(autoscaler, Some(old), capabilities)
+        },
         validate_update: |autoscaler, old| check(autoscaler, Some(old)),
         validate_status_update: |autoscaler, _| {
             let status = autoscaler.at("status");
@@ -39,6 +43,17 @@ const TOLD_STATUS: [&str; 2] = [
     "autoscaling.alpha.kubernetes.io/current-metrics",
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
+
+/// Fields that only a feature lets in.
+const GATED: &[Gated] = &[Gated::new(
+    &[Feature::HPAConfigurableTolerance],
+    &["spec.behavior.scaleDown|scaleUp.tolerance"],
+)];
+
+fn prepare(autoscaler: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    drop_gated(autoscaler, old, GATED, &capabilities.features);
+    keep_told_status(autoscaler, old);
+}
 
 /// Annotations that are a part of the status are left alone where that is.
 fn keep_told_status(autoscaler: &mut Value, old: Option<&Value>) {
@@ -95,7 +110,7 @@ fn as_v2(autoscaler: Field) -> Option<Value> {
 fn spec(spec: Field, old: Option<Field>) {
     let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     let had_none = old.is_some_and(|old| old.at("minReplicas").int_or_absent() == Some(0));
-    let to_zero = spec.capabilities().features.hpa_scale_to_zero || had_none;
+    let to_zero = spec.capabilities().features.has(Feature::HPAScaleToZero) || had_none;
     let lowest = if to_zero { 0 } else { 1 };
     if min.is_set() && min.int() < lowest {
         min.invalid(format!("must be greater than or equal to {lowest}"));

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 use kevel_api::value::{Map, Value, equivalent};
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_server::strategy::Dependents;
 
 use super::{indexes, job_status};
@@ -29,6 +30,7 @@ pub static KIND: Kind = Kind {
         prepare_for_create,
         validate_create: |job| check(job, None),
         prepare_for_update: |job, old, capabilities| {
+            drop_gated(job, Some(old), GATED, &capabilities.features);
             template::prepare_at(job, Some(old), template::IN_SPEC, capabilities)
         },
         validate_update,
@@ -39,6 +41,10 @@ pub static KIND: Kind = Kind {
     metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("batch", "jobs")
 };
+
+/// Fields that only a feature lets in.
+const GATED: &[Gated] =
+    &[Gated::new(&[Feature::JobPodReplacementPolicy], &["spec.podReplacementPolicy"])];
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -59,6 +65,7 @@ const MAX_SUCCEEDED_INDEXES: usize = 64 << 10;
 
 /// A job finds its pods by labels that the server makes up, unless it says that it has its own.
 fn prepare_for_create(job: &mut Value, capabilities: &Capabilities) {
+    drop_gated(job, None, GATED, &capabilities.features);
     template::prepare_at(job, None, template::IN_SPEC, capabilities);
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
@@ -434,10 +441,17 @@ fn pod_template(spec: Field, was: Field, old: Field) {
     let quiet = status.at("startTime").is_absent()
         || job_status::is_true(status.at("conditions"), "Suspended");
     let free = suspended && quiet && status.at("active").int() == 0;
+    let has = |feature| spec.capabilities().features.has(feature);
+    let directives = if has(Feature::MutableSchedulingDirectivesForSuspendedJobs) {
+        free
+    } else {
+        suspended && status.at("startTime").is_absent()
+    };
+    let resources = has(Feature::MutablePodResourcesForSuspendedJobs) && free;
     let (template, was) = (spec.at("template"), was.at("template"));
     let (Some(new), Some(before)) = (template.get(), was.get()) else { return };
     let mut before = before.clone();
-    if free {
+    if directives {
         for path in [
             &["spec", "affinity", "nodeAffinity"][..],
             &["spec", "nodeSelector"],
@@ -449,7 +463,7 @@ fn pod_template(spec: Field, was: Field, old: Field) {
             copy(new, &mut before, path);
         }
     }
-    if !free {
+    if !resources {
         if !equivalent(Some(new), Some(&before)) {
             template.invalid(crate::validation::IMMUTABLE);
         }

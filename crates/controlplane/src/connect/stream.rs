@@ -18,8 +18,8 @@ use kevel_streaming::translator::Options;
 use super::ConnectFeatures;
 use super::container::{container, kubelet_of};
 use super::metrics::ConnectMetrics;
-use crate::features::Feature;
 use crate::kubelet::{ConnectionInfo, NodeConnectionInfoGetter};
+use kevel_features::Feature;
 
 /// Streams of one kind.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_server::storage::{Storage, local_key};
 
 use super::election::{Candidate, Step, has_expired, holder, is_pending, lease_has_expired, step};
@@ -45,9 +45,10 @@ impl LeaderElectionController {
         }
         let queue = WorkQueue::new(Backoff::default());
         let heard = queue.clone();
-        let leases = inform(self.leases.cache.clone(), move |lease| heard.add(lease.key()));
+        let leases =
+            Informer::new(self.leases.cache.clone()).for_each(move |lease| heard.add(lease.key()));
         let (heard, storage) = (queue.clone(), self.candidates.clone());
-        let candidates = inform(self.candidates.cache.clone(), move |object| {
+        let candidates = Informer::new(self.candidates.cache.clone()).for_each(move |object| {
             let Ok(candidate) = storage.tree(object) else { return };
             if !is_pending(&candidate) {
                 let lease = candidate.str_at(&["spec", "leaseName"]);
@@ -66,7 +67,7 @@ impl LeaderElectionController {
                 if let Err(error) = looked {
                     tracing::error!(key, error, "Failed to reconcile election step");
                 }
-                Ok(())
+                Ok::<(), std::convert::Infallible>(())
             }
         };
         tokio::join!(leases, candidates, collect, run(queue, Self::NAME, 1, reconcile));

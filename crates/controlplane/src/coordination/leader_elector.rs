@@ -8,7 +8,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Moment};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::signals::Signal;
 
 use super::election::holder;

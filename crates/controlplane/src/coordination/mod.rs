@@ -7,6 +7,7 @@ mod version;
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
@@ -58,7 +59,7 @@ const OLDEST: &str = "OldestEmulationVersion";
 
 /// Nobody chooses holders as long as the gate is off; what was said before stays.
 fn drop_gated(lease: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
-    if capabilities.features.coordinated_leader_election {
+    if capabilities.features.has(Feature::CoordinatedLeaderElection) {
         return;
     }
     let Some(spec) = lease.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use kevel_api::value::{Value, equivalent};
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_server::metadata::count_generation;
 
 use crate::capabilities::Capabilities;
@@ -33,13 +34,20 @@ const MIN_UPDATE_PERIOD: i64 = 10;
 const MIN_EXPIRATION: i64 = 10 * 60;
 const MAX_EXPIRATION: i64 = 1 << 32;
 
+/// Fields that only a feature lets in.
+const DROPPED: &[Gated] = &[Gated::new(
+    &[Feature::CSIServiceAccountTokenSecrets],
+    &["spec.serviceAccountTokenInSecrets"],
+)];
+
 /// `VolumeLimitScaling` decides whether there is such a field.
 const GATED: &str = "preventPodSchedulingIfMissing";
 
 fn settle_gated(driver: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    drop_gated(driver, old, DROPPED, &capabilities.features);
     let had = old.is_some_and(|old| old.at(&["spec", GATED]).is_some());
     let Some(spec) = driver.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };
-    if capabilities.features.volume_limit_scaling {
+    if capabilities.features.has(Feature::VolumeLimitScaling) {
         spec.entry_or_insert_with(GATED, || Value::Bool(false));
     } else if !had {
         spec.remove(GATED);
@@ -134,8 +142,9 @@ fn warnings(driver: &Value, old: Option<&Value>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use kevel_features::FeatureSet;
+
     use super::*;
-    use crate::capabilities::Features;
     use crate::rules::cases::value;
 
     #[test]
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn a_gate_decides_whether_pods_stay_away() {
         let features = |volume_limit_scaling| Capabilities {
-            features: Features { volume_limit_scaling, ..Features::default() },
+            features: FeatureSet::default().with(Feature::VolumeLimitScaling, volume_limit_scaling),
             ..Capabilities::default()
         };
         let (none, said) =

@@ -9,9 +9,9 @@ use std::time::Duration;
 use kevel_api::status::reason;
 use kevel_api::value::Value;
 use kevel_clock::timer_now;
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_flowcontrol::bootstrap::Resource;
 use kevel_flowcontrol::status::{FIELD_MANAGER, RecentUpdates, StatusUpdate};
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::storage::Storage;
 
@@ -32,7 +32,7 @@ pub fn config_consumer(
     let queue = WorkQueue::new(Backoff::default());
     let heard = |storage: &Arc<Storage>| {
         let queue = queue.clone();
-        inform(storage.cache.clone(), move |_| queue.add(ALL))
+        Informer::new(storage.cache.clone()).for_each(move |_| queue.add(ALL))
     };
     let informers = [heard(&priority_levels), heard(&flow_schemas)];
     let consumer = Arc::new(Consumer {

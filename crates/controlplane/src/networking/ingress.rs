@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 
 use super::typed_reference;
 use crate::columns;
@@ -34,6 +35,7 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 /// What was let in before there was a rule, and may therefore stay.
 #[derive(Clone, Copy, Default)]
 struct Tolerates {
+    relaxed_service_names: bool,
     secret_names: bool,
     wildcard_rules: bool,
 }
@@ -54,6 +56,7 @@ fn validate_create(ingress: Field) {
 fn validate_update(ingress: Field, old: Field) {
     let was = old.at("spec");
     let tolerates = Tolerates {
+        relaxed_service_names: has_relaxed_names(was),
         secret_names: was.at("tls").items().any(|tls| tls.fails(secret_name)),
         wildcard_rules: was
             .at("rules")
@@ -63,7 +66,38 @@ fn validate_update(ingress: Field, old: Field) {
     check(ingress.at("spec"), tolerates);
 }
 
+/// Visits the names of Services that an Ingress leads to.
+fn each_service_name<'v>(spec: Field<'v, '_>, mut visit: impl FnMut(Field<'v, '_>)) {
+    visit(spec.down("defaultBackend.service.name"));
+    for rule in spec.at("rules").items() {
+        for path in rule.down("http.paths").items() {
+            visit(path.down("backend.service.name"));
+        }
+    }
+}
+
+/// Tells whether a name is one that only `RelaxedServiceNameValidation` lets in.
+fn is_relaxed(name: &str) -> bool {
+    !name.is_empty()
+        && name::name_is_dns_label(name, false).is_empty()
+        && !name::name_is_dns1035_label(name, false).is_empty()
+}
+
+fn has_relaxed_names(spec: Field) -> bool {
+    let mut found = false;
+    each_service_name(spec, |name| found |= is_relaxed(name.str()));
+    found
+}
+
 fn check(spec: Field, tolerates: Tolerates) {
+    let relaxed = spec.capabilities().features.has(Feature::RelaxedServiceNameValidation);
+    if !relaxed && !tolerates.relaxed_service_names {
+        each_service_name(spec, |name| {
+            if is_relaxed(name.str()) {
+                name.object_name(name::name_is_dns1035_label);
+            }
+        });
+    }
     let (rules, backend) = (spec.at("rules"), spec.at("defaultBackend"));
     if rules.is_empty() && backend.is_absent() {
         let why = "either `defaultBackend` or `rules` must be specified";
@@ -187,7 +221,7 @@ fn validate_status_update(ingress: Field, old: Field) {
     for point in ingress.down("status.loadBalancer.ingress").items() {
         let (address, host) = (point.at("ip"), point.at("hostname"));
         if !address.is_empty() {
-            let strict = !known.contains(address.str());
+            let strict = address.strict_ips() && !known.contains(address.str());
             let errors = ip::is_valid_ip_for_legacy_field(&address.path(), address.str(), strict);
             address.extend(errors);
         }

@@ -97,7 +97,7 @@ fn check_peer(peer: Field, any_values: bool, known: &HashSet<&str>) {
 
 fn check_block(block: Field, known: &HashSet<&str>) {
     let valid = |field: Field| {
-        let strict = !known.contains(field.str());
+        let strict = field.strict_ips() && !known.contains(field.str());
         field.extend(ip::is_valid_cidr_for_legacy_field(&field.path(), field.str(), strict));
         Cidr::parse_sloppy(field.str())
     };

@@ -1,5 +1,7 @@
 //! Validation of annotations with a meaning for pods: mirror pods, deletion cost, seccomp and AppArmor.
 
+use kevel_features::Feature;
+
 use std::collections::HashSet;
 
 use super::each_container;
@@ -21,6 +23,7 @@ pub fn check(annotations: Field, spec: Field, any_cost: bool) {
         mirror.invalid("must set spec.nodeName if mirror pod annotation is set");
     }
     let cost = annotations.key(DELETION_COST);
+    let any_cost = any_cost || !cost.capabilities().features.has(Feature::PodDeletionCost);
     if !any_cost && !is_deletion_cost(cost) {
         cost.invalid("must be a 32bit integer");
     }

@@ -7,6 +7,7 @@ use kevel_api::quote::quote;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_features::{Feature, FeatureSet};
 use kevel_server::future::Pending;
 use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
 use kevel_server::storage::shown_key;
@@ -15,7 +16,10 @@ use super::condition::Condition;
 
 /// Creates what is sent to `pods/binding`, and `bindings`, its old form.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding;
+pub struct Binding {
+    /// Features that are on.
+    pub features: FeatureSet,
+}
 
 impl Creater for Binding {
     fn create<'a>(
@@ -43,7 +47,7 @@ impl Creater for Binding {
             };
             let assigned = pods.modify(request.namespace, name, request.dry_run, |pod| {
                 check_preconditions(request, pod, &binding, &pods)?;
-                assign(pod, &binding, Time::now(request.clock)).map_err(|why| {
+                self.assign(pod, &binding, Time::now(request.clock)).map_err(|why| {
                     StatusError::conflict(&GroupResource::new("", "pods/binding"), name, why)
                 })
             });
@@ -97,30 +101,36 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Puts a pod on a node, if it is on none.
-fn assign(pod: &mut Value, binding: &Value, now: Time) -> Result<(), String> {
-    let name = pod.str_at(&["metadata", "name"]);
-    if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
-        return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+impl Binding {
+    /// Puts a pod on a node, if it is on none.
+    fn assign(&self, pod: &mut Value, binding: &Value, now: Time) -> Result<(), String> {
+        let name = pod.str_at(&["metadata", "name"]);
+        if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
+            return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        }
+        let node = pod.str_at(&["spec", "nodeName"]);
+        if !node.is_empty() {
+            return Err(format!("pod {name} is already assigned to node {node:?}"));
+        }
+        if pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty()) {
+            return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
+        merge(pod, binding, "annotations");
+        if self.features.has(Feature::PodTopologyLabelsAdmission) {
+            merge(pod, binding, "labels");
+        }
+        let status = pod.at_mut(&["status"]).and_then(Value::as_map_mut);
+        if let Some(status) = status
+            && self.features.has(Feature::ClearingNominatedNodeNameAfterBinding)
+        {
+            status.remove("nominatedNodeName");
+        }
+        if let Some(spec) = pod.at_mut(&["spec"]).and_then(Value::as_map_mut) {
+            spec.insert("nodeName", binding.str_at(&["target", "name"]).into());
+        }
+        Condition { ty: "PodScheduled", status: "True", ..Condition::default() }.set(pod, now);
+        Ok(())
     }
-    let node = pod.str_at(&["spec", "nodeName"]);
-    if !node.is_empty() {
-        return Err(format!("pod {name} is already assigned to node {node:?}"));
-    }
-    if pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty()) {
-        return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
-    }
-    for field in ["annotations", "labels"] {
-        merge(pod, binding, field);
-    }
-    if let Some(status) = pod.at_mut(&["status"]).and_then(Value::as_map_mut) {
-        status.remove("nominatedNodeName");
-    }
-    if let Some(spec) = pod.at_mut(&["spec"]).and_then(Value::as_map_mut) {
-        spec.insert("nodeName", binding.str_at(&["target", "name"]).into());
-    }
-    Condition { ty: "PodScheduled", status: "True", ..Condition::default() }.set(pod, now);
-    Ok(())
 }
 
 fn merge(pod: &mut Value, binding: &Value, field: &str) {

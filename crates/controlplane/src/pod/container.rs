@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 
 use super::resources::Claims;
 use super::volume::Volumes;
@@ -35,7 +36,7 @@ pub fn containers(containers: Field, context: &Context) {
         common(container, context);
         container.at("name").unique(&mut names, container.at("name").str());
         lifecycle_and_probes(container, context);
-        restart_policy(container);
+        restart_policy(container, context);
     }
     host_ports(containers);
 }
@@ -47,7 +48,15 @@ pub fn init_containers(containers: Field, regular: Field, context: &Context) {
         common(container, context);
         let policy = container.at("restartPolicy");
         match policy.is_set() {
-            true => restart_policy(container),
+            true if policy.str() == "Always" && !may_restart_all(container, context) => {
+                let rules = container.at("restartPolicyRules");
+                if !rules.is_empty() {
+                    let why = "restartPolicyRules are not allowed for init containers with restart \
+                               policy Always";
+                    rules.forbidden(why);
+                }
+            }
+            true => restart_policy(container, context),
             false if container.at("restartPolicyRules").is_empty() => {}
             false => policy.required("must specify restartPolicy when restart rules are used"),
         }
@@ -332,7 +341,27 @@ fn lifecycle_and_probes(container: Field, context: &Context) {
     probe::liveness(container.at("startupProbe"), context);
 }
 
-fn restart_policy(container: Field) {
+/// Tells whether rules may restart all containers, and sidecars may have rules.
+fn may_restart_all(container: Field, context: &Context) -> bool {
+    let gate = Feature::RestartAllContainersOnContainerExits;
+    container.capabilities().features.has(gate) || context.options.tolerates.restarts_all
+}
+
+/// Tells whether a pod has rules that restart all containers, or sidecars with rules.
+pub fn restarts_all(spec: Field) -> bool {
+    let restarts = |container: Field| {
+        let mut rules = container.at("restartPolicyRules").list().iter();
+        rules.any(|rule| rule.str_at(&["action"]) == "RestartAllContainers")
+    };
+    let sidecar = |container: Field| {
+        container.at("restartPolicy").str() == "Always"
+            && !container.at("restartPolicyRules").is_empty()
+    };
+    spec.at("containers").items().any(restarts)
+        || spec.at("initContainers").items().any(|c| restarts(c) || sidecar(c))
+}
+
+fn restart_policy(container: Field, context: &Context) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     match policy.is_set() {
         true => policy.one_of(&["Always", "Never", "OnFailure"]),
@@ -342,8 +371,12 @@ fn restart_policy(container: Field) {
     if rules.len() > MAX_RESTART_RULES {
         rules.too_many(rules.len(), MAX_RESTART_RULES);
     }
+    let actions: &[&str] = match may_restart_all(container, context) {
+        true => &["Restart", "RestartAllContainers"],
+        false => &["Restart"],
+    };
     for rule in rules.items() {
-        rule.at("action").one_of(&["Restart", "RestartAllContainers"]);
+        rule.at("action").one_of(actions);
         let codes = rule.at("exitCodes");
         if codes.is_absent() {
             codes.required("must be specified");

@@ -9,6 +9,7 @@ mod downward_api;
 mod env;
 pub mod ephemeral_containers;
 mod eviction;
+mod gated;
 mod prepare;
 mod probe;
 mod projected_volume;
@@ -167,6 +168,7 @@ pub struct Tolerates {
     huge_pages: bool,
     node_affinity_values: bool,
     restarted_init_containers: bool,
+    restarts_all: bool,
     selector_values: bool,
     selinux_mounts: bool,
     spread_label_keys: bool,
@@ -191,6 +193,7 @@ impl Tolerates {
             huge_pages: resources::has_broken_huge_pages(spec),
             node_affinity_values: affinity::has_odd_node_values(spec.at("affinity")),
             restarted_init_containers: container::has_restarted_init_containers(spec),
+            restarts_all: container::restarts_all(spec),
             selector_values: affinity::has_odd_selectors(spec.at("affinity")),
             selinux_mounts: context.at("seLinuxChangePolicy").str() == "MountOption",
             spread_label_keys: spread.items().any(|c| c.fails(affinity::match_label_keys)),

@@ -5,15 +5,18 @@ use std::collections::{HashMap, VecDeque};
 use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_features::{Feature, FeatureSet};
 
 use super::annotations::APP_ARMOR;
 use super::condition::Condition;
+use super::gated;
 use super::qos;
 use super::security_context::MAX_PROFILE;
-use crate::capabilities::{Capabilities, Features};
+use crate::capabilities::Capabilities;
 
 /// A new pod waits, and is of the quality that its resources make it.
 pub fn create(pod: &mut Value, capabilities: &Capabilities) {
+    gated::drop_from_spec(pod, None, &capabilities.features);
     let status =
         Map::from_iter([("phase", Value::from("Pending")), ("qosClass", qos::class(pod).into())]);
     let gated = pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty());
@@ -29,82 +32,22 @@ pub fn create(pod: &mut Value, capabilities: &Capabilities) {
         };
         condition.set(pod, Time::now(&capabilities.clock));
     }
-    merge_label_keys(pod);
-    if let Some(spec) = pod.at_mut(&["spec"]) {
-        drop_disabled(spec, None, capabilities.features);
-    }
+    merge_label_keys(pod, &capabilities.features);
     app_armor_fields(pod);
 }
 
 /// Fields of features that are off go, unless they are there already.
 pub fn update(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
-    if let Some(spec) = pod.at_mut(&["spec"]) {
-        drop_disabled(spec, old.at(&["spec"]), capabilities.features);
-    }
+    gated::drop_from_spec(pod, Some(old), &capabilities.features);
 }
 
 /// The same for a template; `old` is the one that it replaces.
 pub fn template(template: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
-    if let Some(spec) = template.at_mut(&["spec"]) {
-        let old = old.and_then(|old| old.at(&["spec"]));
-        drop_disabled(spec, old, capabilities.features);
-    }
-}
-
-/// What is there already stays.
-fn drop_disabled(spec: &mut Value, old: Option<&Value>, features: Features) {
-    let lists = ["containers", "initContainers", "ephemeralContainers"];
-    let list = |list: &str| old.and_then(|old| old.at(&[list])).and_then(Value::as_list);
-    let signals = features.container_stop_signals
-        || lists
-            .iter()
-            .flat_map(|name| list(name).unwrap_or_default())
-            .any(|container| container.at(&["lifecycle", "stopSignal"]).is_some());
-    let projects = |kind: &str| {
-        let mut volumes = list("volumes").unwrap_or_default().iter();
-        volumes.any(|volume| {
-            let sources = volume.at(&["projected", "sources"]).and_then(Value::as_list);
-            sources.unwrap_or_default().iter().any(|source| source.at(&[kind]).is_some())
-        })
-    };
-    let grouped =
-        features.generic_workload || old.is_some_and(|old| old.at(&["schedulingGroup"]).is_some());
-    let gone = [
-        ("clusterTrustBundle", features.cluster_trust_bundle_projection),
-        ("podCertificate", features.pod_certificate_request),
-    ];
-    let gone = gone.into_iter().filter(|(kind, on)| !on && !projects(kind));
-    let gone: Vec<&str> = gone.map(|(kind, _)| kind).collect();
-    let Some(spec) = spec.as_map_mut() else { return };
-    if !grouped {
-        spec.remove("schedulingGroup");
-    }
-    for name in lists.into_iter().filter(|_| !signals) {
-        let containers = spec.get_mut(name).and_then(Value::as_list_mut).into_iter().flatten();
-        for container in containers {
-            let Some(container) = container.as_map_mut() else { continue };
-            let lifecycle = container.get_mut("lifecycle").and_then(Value::as_map_mut);
-            let dropped = lifecycle.is_some_and(|lifecycle| {
-                lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty()
-            });
-            if dropped {
-                container.remove("lifecycle");
-            }
-        }
-    }
-    let volumes = spec.get_mut("volumes").and_then(Value::as_list_mut).into_iter().flatten();
-    for volume in volumes {
-        let sources = volume.at_mut(&["projected", "sources"]).and_then(Value::as_list_mut);
-        for source in sources.into_iter().flatten().filter_map(Value::as_map_mut) {
-            gone.iter().for_each(|kind| {
-                source.remove(kind);
-            });
-        }
-    }
+    gated::drop_from_spec(template, old, &capabilities.features);
 }
 
 /// Labels of the pod that are named in its affinities and spreads go into their selectors.
-fn merge_label_keys(pod: &mut Value) {
+fn merge_label_keys(pod: &mut Value, features: &FeatureSet) {
     let wanted = |spec: &Value| {
         spec.at(&["affinity"]).is_some() || spec.at(&["topologySpreadConstraints"]).is_some()
     };
@@ -126,6 +69,13 @@ fn merge_label_keys(pod: &mut Value) {
                 term.into_iter().for_each(|term| add_to_selector(term, &labels));
             }
         }
+    }
+    let merged = [
+        Feature::MatchLabelKeysInPodTopologySpread,
+        Feature::MatchLabelKeysInPodTopologySpreadSelectorMerge,
+    ];
+    if !merged.iter().all(|feature| features.has(*feature)) {
+        return;
     }
     let spreads = spec.at_mut(&["topologySpreadConstraints"]).and_then(Value::as_list_mut);
     spreads.into_iter().flatten().for_each(|spread| add_to_selector(spread, &labels));
@@ -216,7 +166,7 @@ pub(super) fn app_armor_field(annotation: &str) -> Option<Value> {
 }
 
 /// A write to the status keeps what it does not know to say.
-pub fn status(pod: &mut Value, old: &Value, _: &Capabilities) {
+pub fn status(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
     for field in ["qosClass", "observedGeneration"] {
         let kept = old.at(&["status", field]).cloned();
         if let (true, Some(kept)) = (pod.at(&["status", field]).is_none_or(Value::is_empty), kept) {
@@ -224,24 +174,7 @@ pub fn status(pod: &mut Value, old: &Value, _: &Capabilities) {
         }
     }
     condition_generations(pod, old);
-    if let Some(status) = pod.at_mut(&["status"]).and_then(Value::as_map_mut) {
-        drop_disabled_status(status, old);
-    }
-}
-
-fn drop_disabled_status(status: &mut Map, old: &Value) {
-    if old.at(&["status", "nodeAllocatableResourceClaimStatuses"]).is_none() {
-        status.remove("nodeAllocatableResourceClaimStatuses");
-    }
-    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
-        let containers = status.get_mut(list).and_then(Value::as_list_mut).into_iter().flatten();
-        for container in containers {
-            let mounts = container.at_mut(&["volumeMounts"]).and_then(Value::as_list_mut);
-            for mount in mounts.into_iter().flatten().filter_map(Value::as_map_mut) {
-                mount.remove("volumeStatus");
-            }
-        }
-    }
+    gated::drop_from_status(pod, old, &capabilities.features);
 }
 
 /// Conditions that do not say which generation they are about are about the same as before.
@@ -268,7 +201,6 @@ mod tests {
     use kevel_codec::json::{Unknown, decode_any};
 
     use super::*;
-    use crate::features::Feature;
 
     const POD: &str = r#"{"spec": {"schedulingGroup": {"podGroupName": "g"},
         "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGTERM"}}],
@@ -277,7 +209,7 @@ mod tests {
     /// Which fields of features a new pod keeps where one gate is on.
     fn kept(gate: Option<Feature>) -> Vec<&'static str> {
         let mut pod = decode_any(POD.as_bytes(), Unknown::Report).unwrap().value;
-        let features = Features::new(|feature| Some(feature) == gate);
+        let features = FeatureSet::new(|feature| Some(feature) == gate);
         create(&mut pod, &Capabilities { features, ..Capabilities::default() });
         let mut text = Vec::new();
         kevel_codec::json::encode_any(&pod, &mut text);

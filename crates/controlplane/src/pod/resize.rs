@@ -1,8 +1,10 @@
 //! `pods/resize`: in-place changes of a running pod's resources.
 
 use kevel_api::value::{Value, equivalent};
+use kevel_features::Feature;
 
 use super::{Options, is_static, metadata_and_spec, qos};
+use crate::capabilities::Capabilities;
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -16,7 +18,20 @@ pub const PATHS: &[&[&str]] = &[
 ];
 
 /// The rules of `pods/resize`.
-pub const RULES: Rules = Rules { validate_update, ..Rules::NONE };
+pub const RULES: Rules = Rules { prepare_for_update, validate_update, ..Rules::NONE };
+
+/// Resources of the pod as a whole stay as they are while they cannot be changed in place.
+fn prepare_for_update(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
+    if capabilities.features.has(Feature::InPlacePodLevelResourcesVerticalScaling) {
+        return;
+    }
+    let before = old.at(&["spec", "resources"]).cloned();
+    let spec = pod.make_map(&["spec"]);
+    match before {
+        Some(before) => spec.insert("resources", before),
+        None => spec.remove("resources"),
+    };
+}
 
 fn validate_update(pod: Field, old: Field) {
     let (Some(new_pod), Some(old_pod)) = (pod.get(), old.get()) else { return };
@@ -45,8 +60,16 @@ fn validate_update(pod: Field, old: Field) {
     if !same_containers(spec, old_spec) {
         return;
     }
+    let fixed = |container: Field| {
+        let gate = Feature::InPlacePodVerticalScalingInitContainers;
+        !container.capabilities().features.has(gate)
+            && container.at("restartPolicy").str() != "Always"
+    };
     for list in ["initContainers", "containers"] {
         for (container, old) in spec.at(list).items().zip(old_spec.at(list).items()) {
+            if list == "initContainers" && fixed(container) {
+                continue;
+            }
             removed(container.at("resources"), old.at("resources"), "resource");
         }
     }
@@ -57,7 +80,11 @@ fn validate_update(pod: Field, old: Field) {
     }
     let init = spec.at("initContainers");
     for (container, old) in init.items().zip(old_spec.at("initContainers").items()) {
-        init_container(container, old);
+        if !fixed(container) {
+            init_container(container, old);
+        } else if !container.same(&old) {
+            spec.forbidden("resources for non-sidecar init containers are immutable");
+        }
     }
     let others = |key: &&str| !matches!(*key, "containers" | "initContainers" | "resources");
     let changed = |key: &str| !spec.at(key).same(&old_spec.at(key));

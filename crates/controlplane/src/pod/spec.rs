@@ -168,7 +168,11 @@ fn dns_config(config: Field, policy: &str) {
         servers.invalid(format!("must not have more than {MAX_NAMESERVERS} nameservers"));
     }
     for server in servers.items() {
-        server.extend(ip::is_valid_ip_for_legacy_field(&server.path(), server.str(), true));
+        server.extend(ip::is_valid_ip_for_legacy_field(
+            &server.path(),
+            server.str(),
+            server.strict_ips(),
+        ));
     }
     let searches = config.at("searches");
     if searches.len() > MAX_SEARCHES {
@@ -247,7 +251,11 @@ fn hostname_override(spec: Field) {
 fn host_aliases(aliases: Field) {
     for alias in aliases.items() {
         let address = alias.at("ip");
-        address.extend(ip::is_valid_ip_for_legacy_field(&address.path(), address.str(), true));
+        address.extend(ip::is_valid_ip_for_legacy_field(
+            &address.path(),
+            address.str(),
+            address.strict_ips(),
+        ));
         alias.at("hostnames").items().for_each(|name| name.form(name::is_dns1123_subdomain));
     }
 }

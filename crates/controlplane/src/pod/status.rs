@@ -206,7 +206,7 @@ fn addresses(list: Field, old: Field) {
     let known: HashSet<&str> = old.list().iter().map(|entry| entry.str_at(&["ip"])).collect();
     for entry in list.items() {
         let address = entry.at("ip").str();
-        let strict = !known.contains(address);
+        let strict = list.strict_ips() && !known.contains(address);
         entry.extend(ip::is_valid_ip_for_legacy_field(&entry.path(), address, strict));
     }
     let unreadable = |entry: &Field| kevel_api::ip::parse_ip_sloppy(entry.at("ip").str()).is_none();

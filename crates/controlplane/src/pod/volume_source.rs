@@ -4,7 +4,7 @@ use kevel_api::name;
 
 use crate::validation::Field;
 
-pub fn host_path(source: Field) {
+pub(crate) fn host_path(source: Field) {
     let path = source.at("path");
     if !path.must("") {
         return;
@@ -25,17 +25,17 @@ pub fn host_path(source: Field) {
     }
 }
 
-pub fn git_repo(source: Field) {
+pub(crate) fn git_repo(source: Field) {
     source.at("repository").must("");
     source.at("directory").local_descending_path();
 }
 
-pub fn gce_persistent_disk(source: Field) {
+pub(crate) fn gce_persistent_disk(source: Field) {
     source.at("pdName").must("");
     partition(source.at("partition"));
 }
 
-pub fn aws_elastic_block_store(source: Field) {
+pub(crate) fn aws_elastic_block_store(source: Field) {
     source.at("volumeID").must("");
     partition(source.at("partition"));
 }
@@ -53,7 +53,7 @@ pub fn keys(source: Field, name: &'static str) {
     source.at("items").items().for_each(key_to_path);
 }
 
-pub fn key_to_path(item: Field) {
+pub(crate) fn key_to_path(item: Field) {
     item.at("key").must("");
     item.at("path").must("");
     item.at("path").local_unreserved_path();
@@ -85,7 +85,7 @@ pub fn iscsi(source: Field) {
 }
 
 /// Checks an iSCSI source in a PersistentVolume.
-pub fn iscsi_persistent(source: Field, volume: &str) {
+pub(crate) fn iscsi_persistent(source: Field, volume: &str) {
     let portal = source.at("targetPortal");
     portal.must("");
     let initiator = source.at("initiatorName");
@@ -119,7 +119,7 @@ const INITIATOR_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPor
                                   under 64 characters if iscsi.initiatorName is specified.";
 
 /// Checks the length of the iSCSI initiator name, which is composed of volume and portal.
-pub fn initiator_fits(volume: Field, portal: usize) {
+pub(crate) fn initiator_fits(volume: Field, portal: usize) {
     if volume.len() + 1 + portal > MAX_INITIATOR {
         volume.invalid(INITIATOR_TOO_LONG);
     }
@@ -182,12 +182,12 @@ pub fn fc(source: Field) {
     }
 }
 
-pub fn glusterfs(source: Field) {
+pub(crate) fn glusterfs(source: Field) {
     source.at("endpoints").must("");
     source.at("path").must("");
 }
 
-pub fn flocker(source: Field) {
+pub(crate) fn flocker(source: Field) {
     let (name, id) = (source.at("datasetName"), source.at("datasetUUID"));
     if name.is_empty() && id.is_empty() {
         source.required("one of datasetName and datasetUUID is required");
@@ -218,7 +218,7 @@ fn secret_name(source: Field) {
     }
 }
 
-pub fn quobyte(source: Field) {
+pub(crate) fn quobyte(source: Field) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     let pairs = "must be a host:port pair or multiple pairs separated by commas";
     if !registry.must(pairs) {
@@ -242,7 +242,7 @@ fn is_host_and_port(pair: &str) -> bool {
     }
 }
 
-pub fn flex_volume(source: Field) {
+pub(crate) fn flex_volume(source: Field) {
     source.at("driver").must("");
     for (key, option) in source.at("options").entries() {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain).to_lowercase();
@@ -253,12 +253,12 @@ pub fn flex_volume(source: Field) {
     }
 }
 
-pub fn azure_file(source: Field) {
+pub(crate) fn azure_file(source: Field) {
     source.at("secretName").must("");
     source.at("shareName").must("");
 }
 
-pub fn azure_disk(source: Field) {
+pub(crate) fn azure_disk(source: Field) {
     let (uri, caching, kind) = (source.at("diskURI"), source.at("cachingMode"), source.at("kind"));
     source.at("diskName").must("");
     uri.must("");
@@ -280,7 +280,7 @@ pub fn azure_disk(source: Field) {
     }
 }
 
-pub fn storage_os(source: Field) {
+pub(crate) fn storage_os(source: Field) {
     source.at("volumeName").must_form("", name::is_dns1123_label);
     let namespace = source.at("volumeNamespace");
     if !namespace.is_empty() {
@@ -289,7 +289,7 @@ pub fn storage_os(source: Field) {
     secret_name(source);
 }
 
-pub fn scale_io(source: Field) {
+pub(crate) fn scale_io(source: Field) {
     for field in ["gateway", "system", "volumeName"] {
         source.at(field).must("");
     }

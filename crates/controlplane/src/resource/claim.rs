@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
-use super::gated::{Gated, drop_gated};
 use super::names::{self, label};
 use super::{GROUP, claim_status, each, each_named, each_once, selector, taint, version};
 use crate::capabilities::Capabilities;
@@ -84,28 +84,23 @@ pub(super) const MAX_PARAMETERS: usize = 10 << 10;
 
 /// What features bring to a claim's spec.
 const GATED: &[Gated] = &[
-    Gated {
-        on: |features| features.dra_prioritized_list,
-        fields: &["devices.requests.*.firstAvailable"],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_device_taints,
-        fields: &[
+    Gated::new(&[Feature::DRAAdminAccess], &["devices.requests.*.exactly.adminAccess"]),
+    Gated::new(&[Feature::DRAPrioritizedList], &["devices.requests.*.firstAvailable"]),
+    Gated::new(
+        &[Feature::DRADeviceTaints],
+        &[
             "devices.requests.*.exactly.tolerations",
             "devices.requests.*.firstAvailable.*.tolerations",
         ],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_consumable_capacity,
-        fields: &[
+    ),
+    Gated::new(
+        &[Feature::DRAConsumableCapacity],
+        &[
             "devices.constraints.*.distinctAttribute",
             "devices.requests.*.exactly.capacity",
             "devices.requests.*.firstAvailable.*.capacity",
         ],
-        also_in: &[],
-    },
+    ),
 ];
 
 fn prepare(object: &mut Value, old: Option<&Value>, path: &[&str], capabilities: &Capabilities) {
@@ -113,7 +108,7 @@ fn prepare(object: &mut Value, old: Option<&Value>, path: &[&str], capabilities:
     version::change(object, |object| {
         let old = old.as_ref().and_then(|old| old.at(path));
         if let Some(spec) = object.at_mut(path) {
-            drop_gated(spec, old, GATED, capabilities);
+            drop_gated(spec, old, GATED, &capabilities.features);
         }
     });
 }
@@ -179,7 +174,7 @@ fn attribute(constraint: Field) {
         names::fully_qualified(same);
     } else if distinct.is_set() {
         names::fully_qualified(distinct);
-    } else if constraint.capabilities().features.dra_consumable_capacity {
+    } else if constraint.capabilities().features.has(Feature::DRAConsumableCapacity) {
         constraint.required(
             "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
              fields are set",

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use kevel_api::field_error::BadValue;
 use kevel_api::ip::is_valid_interface_address;
 use kevel_api::value::Value;
+use kevel_features::{Feature, Gated, drop_gated};
 
 use super::claim::names_of_requests;
 use super::claim::{MAX_CONFIGS, MAX_PARAMETERS, RequestNames, configuration, document};
-use super::gated::{Gated, drop_gated};
 use super::names::{self, label};
 use super::{each, each_once, unique, version};
 use crate::capabilities::Capabilities;
@@ -26,37 +26,46 @@ const MAX_HARDWARE_ADDRESS: usize = 128;
 /// What features bring to a claim's status.
 const GATED: &[Gated] = &[
     Gated {
-        on: |features| features.dra_resource_claim_device_status,
-        fields: &["status.devices"],
-        also_in: &[],
+        in_use: &[
+            "spec.devices.requests.*.exactly.adminAccess",
+            "status.allocation.devices.results.*.adminAccess",
+        ],
+        ..Gated::new(
+            &[Feature::DRAAdminAccess],
+            &["status.allocation.devices.results.*.adminAccess"],
+        )
     },
+    Gated::new(&[Feature::DRAResourceClaimDeviceStatus], &["status.devices"]),
     Gated {
-        on: |features| features.dra_consumable_capacity,
+        gates: &[Feature::DRAConsumableCapacity],
         fields: &[
             "status.allocation.devices.results.*.shareID",
             "status.allocation.devices.results.*.consumedCapacity",
             "status.devices.*.shareID",
         ],
-        also_in: &[
+        in_use: &[
+            "status.allocation.devices.results.*.shareID",
+            "status.allocation.devices.results.*.consumedCapacity",
+            "status.devices.*.shareID",
             "spec.devices.constraints.*.distinctAttribute",
             "spec.devices.requests.*.exactly.capacity",
             "spec.devices.requests.*.firstAvailable.*.capacity",
         ],
+        emptied: 0,
     },
-    Gated {
-        on: |features| features.dra_device_binding_conditions,
-        fields: &[
+    Gated::new(
+        &[Feature::DRADeviceBindingConditions],
+        &[
             "status.allocation.devices.results.*.bindingConditions",
             "status.allocation.devices.results.*.bindingFailureConditions",
         ],
-        also_in: &[],
-    },
+    ),
 ];
 
 /// Drops what no feature lets in, and what is said of devices that the claim no longer has.
 pub(super) fn prepare(claim: &mut Value, old: &Value, capabilities: &Capabilities) {
-    drop_gated(claim, Some(&version::as_v1(old)), GATED, capabilities);
-    let status = &capabilities.features.dra_resource_claim_device_status;
+    drop_gated(claim, Some(&version::as_v1(old)), GATED, &capabilities.features);
+    let status = &capabilities.features.has(Feature::DRAResourceClaimDeviceStatus);
     if !status && old.list_at(&["status", "devices"]).is_empty() {
         return;
     }

@@ -2,9 +2,9 @@
 
 use kevel_api::name::name_is_dns_subdomain;
 use kevel_api::value::Value;
+use kevel_features::{Feature, Gated, drop_gated};
 
 use super::claim::{MAX_CONFIGS, configuration};
-use super::gated::{Gated, drop_gated};
 use super::{GROUP, each, selector};
 use crate::capabilities::Capabilities;
 use crate::columns::Columns;
@@ -35,14 +35,11 @@ pub static DEVICE_CLASS: Kind = Kind {
 };
 
 /// What features bring to a class.
-const GATED: &[Gated] = &[Gated {
-    on: |features| features.dra_extended_resource,
-    fields: &["spec.extendedResourceName"],
-    also_in: &[],
-}];
+const GATED: &[Gated] =
+    &[Gated::new(&[Feature::DRAExtendedResource], &["spec.extendedResourceName"])];
 
 fn prepare(class: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
-    drop_gated(class, old, GATED, capabilities);
+    drop_gated(class, old, GATED, &capabilities.features);
 }
 
 fn spec(spec: Field) {

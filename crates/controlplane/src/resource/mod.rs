@@ -9,7 +9,6 @@ mod claim_status;
 mod device;
 mod device_class;
 mod device_taint_rule;
-mod gated;
 mod names;
 mod pool_status_request;
 mod selector;

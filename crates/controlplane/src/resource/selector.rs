@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use kevel_api::field_error::FieldError;
 use kevel_cel::{CompileError, DeclType, Environment, Type};
+use kevel_features::{Feature, FeatureSet};
 
 use super::device::{MAX_ATTRIBUTE_VALUE, MAX_ATTRIBUTES, MAX_VALUES};
 use super::each;
 use super::names::{MAX_DOMAIN, MAX_ID};
-use crate::capabilities::Features;
 use crate::validation::Field;
 
 /// The most selectors of one request or class.
@@ -47,7 +47,7 @@ fn expression(expression: Field) {
     };
     match program.output_type() {
         Type::Bool | Type::Any => {}
-        Type::Dyn if features.dra_list_type_attributes => {}
+        Type::Dyn if features.has(Feature::DRAListTypeAttributes) => {}
         other => {
             let other = other.full_name();
             let why = format!("must evaluate to bool or the unknown type, not {other}");
@@ -60,9 +60,12 @@ fn expression(expression: Field) {
 }
 
 /// What expressions see of a device. They differ by what devices have at all.
-fn environment(features: &Features) -> &'static Environment {
+fn environment(features: &FeatureSet) -> &'static Environment {
     static ENVIRONMENTS: [OnceLock<Environment>; 4] = [const { OnceLock::new() }; 4];
-    let (shared, lists) = (features.dra_consumable_capacity, features.dra_list_type_attributes);
+    let (shared, lists) = (
+        features.has(Feature::DRAConsumableCapacity),
+        features.has(Feature::DRAListTypeAttributes),
+    );
     let index = usize::from(shared) + 2 * usize::from(lists);
     ENVIRONMENTS[index].get_or_init(|| {
         let environment = Environment::builder().variable("device", device(shared, lists));

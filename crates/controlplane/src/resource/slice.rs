@@ -2,9 +2,9 @@
 
 use kevel_api::quote::quote;
 use kevel_api::value::{Value, equivalent};
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_server::metadata::count_generation;
 
-use super::gated::{Gated, drop_gated};
 use super::names::{self, label};
 use super::{GROUP, device, each_named, one_of, version};
 use crate::capabilities::Capabilities;
@@ -45,14 +45,10 @@ pub(super) const MAX_COUNTERS: usize = 32;
 
 /// What features bring to a slice.
 const GATED: &[Gated] = &[
-    Gated {
-        on: |features| features.dra_device_taints,
-        fields: &["spec.devices.*.taints"],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_partitionable_devices,
-        fields: &[
+    Gated::new(&[Feature::DRADeviceTaints], &["spec.devices.*.taints"]),
+    Gated::new(
+        &[Feature::DRAPartitionableDevices],
+        &[
             "spec.sharedCounters",
             "spec.perDeviceNodeSelection",
             "spec.devices.*.consumesCounters",
@@ -60,42 +56,32 @@ const GATED: &[Gated] = &[
             "spec.devices.*.nodeSelector",
             "spec.devices.*.allNodes",
         ],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| {
-            features.dra_device_binding_conditions && features.dra_resource_claim_device_status
-        },
-        fields: &[
+    ),
+    Gated::new(
+        &[Feature::DRADeviceBindingConditions, Feature::DRAResourceClaimDeviceStatus],
+        &[
             "spec.devices.*.bindingConditions",
             "spec.devices.*.bindingFailureConditions",
             "spec.devices.*.bindsToNode",
         ],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_consumable_capacity,
-        fields: &[
-            "spec.devices.*.allowMultipleAllocations",
-            "spec.devices.*.capacity.*.requestPolicy",
-        ],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_node_allocatable_resources,
-        fields: &["spec.devices.*.nodeAllocatableResourceMappings"],
-        also_in: &[],
-    },
-    Gated {
-        on: |features| features.dra_list_type_attributes,
-        fields: &[
+    ),
+    Gated::new(
+        &[Feature::DRAConsumableCapacity],
+        &["spec.devices.*.allowMultipleAllocations", "spec.devices.*.capacity.*.requestPolicy"],
+    ),
+    Gated::new(
+        &[Feature::DRANodeAllocatableResources],
+        &["spec.devices.*.nodeAllocatableResourceMappings"],
+    ),
+    Gated::new(
+        &[Feature::DRAListTypeAttributes],
+        &[
             "spec.devices.*.attributes.*.bools",
             "spec.devices.*.attributes.*.ints",
             "spec.devices.*.attributes.*.strings",
             "spec.devices.*.attributes.*.versions",
         ],
-        also_in: &[],
-    },
+    ),
 ];
 
 /// A change counts though nothing may be left of it when the fields of closed gates are gone.
@@ -108,7 +94,9 @@ fn prepare_for_update(slice: &mut Value, old: &Value, capabilities: &Capabilitie
 
 fn prepare(slice: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     let old = old.map(version::as_v1);
-    version::change(slice, |slice| drop_gated(slice, old.as_deref(), GATED, capabilities));
+    version::change(slice, |slice| {
+        drop_gated(slice, old.as_deref(), GATED, &capabilities.features)
+    });
 }
 
 fn warnings(slice: &Value) -> Vec<String> {

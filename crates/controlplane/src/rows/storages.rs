@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_features::{EffectiveVersion, MajorMinor};
 use kevel_server::backends::Backends;
 use kevel_server::storage::{Format, RegistryFlags, Storage, StorageConfig};
 use kevel_server::storages::Storages;
@@ -25,6 +26,8 @@ pub struct StorageOptions {
     pub event_ttl: Option<Duration>,
     /// What flags say about the resources.
     pub registry: RegistryFlags,
+    /// Oldest version of a server that must be able to read what is stored (`--min-compatibility-version`).
+    pub min_compatibility: MajorMinor,
 }
 
 impl StorageOptions {
@@ -32,7 +35,9 @@ impl StorageOptions {
     pub fn new(format: Format) -> Self {
         let event_ttl = Some(Duration::from_secs(3600));
         let registry = RegistryFlags::default();
-        StorageOptions { prefix: "/registry".to_owned(), format, event_ttl, registry }
+        let min_compatibility = EffectiveVersion::default().min_compatibility;
+        let prefix = "/registry".to_owned();
+        StorageOptions { prefix, format, event_ttl, registry, min_compatibility }
     }
 }
 
@@ -66,7 +71,7 @@ pub fn storages(
         let storage = match storages.get(stored.group, stored.plural) {
             Some(storage) => storage.clone(),
             None => {
-                let config = config(stored, &served, options)?;
+                let config = config(stored, options)?;
                 // As in the reference, the other servers of the chain know one store.
                 let backend = match stored.origin {
                     Origin::Extension => &backends.default,
@@ -85,12 +90,8 @@ pub fn storages(
     Ok(storages)
 }
 
-fn config(
-    kind: &Kind,
-    served: &[&'static builtin::Resource],
-    options: &StorageOptions,
-) -> Result<StorageConfig, String> {
-    let version = storage_version(kind, served);
+fn config(kind: &Kind, options: &StorageOptions) -> Result<StorageConfig, String> {
+    let version = storage_version(kind, options.min_compatibility);
     let version = version.ok_or_else(|| format!("no version of {kind} can be stored"))?;
     let definition = kind.definitions().next();
     let name = definition.ok_or_else(|| format!("{kind} has no definition"))?.kind;
@@ -115,16 +116,22 @@ fn config(
     })
 }
 
-/// The version that a kind's objects are stored in: the one it names, or the most mature that is served.
-fn storage_version(kind: &Kind, served: &[&'static builtin::Resource]) -> Option<&'static str> {
-    kind.storage_version.or_else(|| {
-        let versions = served.iter().filter(|r| (r.group, r.path) == (kind.group, kind.plural));
-        versions.map(|r| r.version).max_by_key(|version| version_rank(version))
-    })
+/// The version that a kind's objects are stored in: the one it names, or the most mature that the oldest server of the
+/// control plane knows. If that server knows none, the most mature: it would not read them anyway.
+fn storage_version(kind: &Kind, min_compatibility: MajorMinor) -> Option<&'static str> {
+    let known = |r: &&builtin::Resource| {
+        r.introduced.is_none_or(|(major, minor)| MajorMinor(major, minor) <= min_compatibility)
+    };
+    let best = |rows: &mut dyn Iterator<Item = &'static builtin::Resource>| {
+        rows.map(|r| r.version).max_by_key(|version| version_rank(version))
+    };
+    kind.storage_version
+        .or_else(|| best(&mut kind.definitions().filter(known)))
+        .or_else(|| best(&mut kind.definitions()))
 }
 
 /// Stable versions before beta before alpha, newer ones first.
-pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
+pub fn version_rank(version: &str) -> (u8, u32, u32) {
     let digits = |text: &str| text.parse().unwrap_or(0);
     let rest = version.trim_start_matches('v');
     match (rest.split_once("beta"), rest.split_once("alpha")) {
@@ -141,14 +148,20 @@ mod tests {
 
     #[test]
     fn objects_are_stored_in_the_reference_s_versions() {
-        let all: Vec<_> = builtin::resources().iter().filter(|r| r.on).collect();
-        for (group, plural, expected) in [
-            ("", "pods", "v1"),
-            ("autoscaling", "horizontalpodautoscalers", "v2"),
-            ("coordination.k8s.io", "leasecandidates", "v1beta1"),
+        for (group, plural, minor, expected) in [
+            ("", "pods", 35, "v1"),
+            ("autoscaling", "horizontalpodautoscalers", 35, "v2"),
+            ("coordination.k8s.io", "leasecandidates", 35, "v1beta1"),
+            ("resource.k8s.io", "resourceclaims", 35, "v1"),
+            ("resource.k8s.io", "resourceclaims", 33, "v1beta2"),
+            ("storage.k8s.io", "volumeattributesclasses", 34, "v1"),
+            ("storage.k8s.io", "volumeattributesclasses", 33, "v1beta1"),
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies", 33, "v1"),
+            ("storagemigration.k8s.io", "storageversionmigrations", 33, "v1beta1"),
         ] {
             let kind = kinds::find(group, plural).unwrap();
-            assert_eq!(storage_version(kind, &all), Some(expected), "{group} {plural}");
+            let version = storage_version(kind, MajorMinor(1, minor));
+            assert_eq!(version, Some(expected), "{group} {plural} for 1.{minor}");
         }
         let events = kinds::find("events.k8s.io", "events").unwrap();
         assert_eq!(events.stored_with.map(|kind| kind.group), Some(""));

@@ -2,21 +2,22 @@
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 
 use super::{form_if_set, one_of, unique};
-use crate::capabilities::{Capabilities, Features};
+use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
 /// A field that is there only while a gate is on.
-type Gated = (&'static str, fn(&Features) -> bool);
+type GatedField = (&'static str, Feature);
 
 /// Those of a group.
-pub(super) const GATED: [Gated; 5] = [
-    ("schedulingConstraints", |features| features.topology_aware_workload_scheduling),
-    ("resourceClaims", |features| features.dra_workload_resource_claims),
-    ("disruptionMode", |features| features.workload_aware_preemption),
-    ("priorityClassName", |features| features.workload_aware_preemption),
-    ("priority", |features| features.workload_aware_preemption),
+pub(super) const GATED: [GatedField; 5] = [
+    ("schedulingConstraints", Feature::TopologyAwareWorkloadScheduling),
+    ("resourceClaims", Feature::DRAWorkloadResourceClaims),
+    ("disruptionMode", Feature::WorkloadAwarePreemption),
+    ("priorityClassName", Feature::WorkloadAwarePreemption),
+    ("priority", Feature::WorkloadAwarePreemption),
 ];
 
 const MAX_CLAIMS: usize = 4;
@@ -27,13 +28,13 @@ const MAX_PRIORITY: i64 = 1_000_000_000;
 /// Drops what no gate lets in and was not there before.
 pub(super) fn drop_gated(group: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     let Some(group) = group.as_map_mut() else { return };
-    for (field, on) in GATED {
+    for (field, gate) in GATED {
         let had = old.and_then(|old| old.at(&[field])).is_some_and(|old| match old {
             Value::List(list) => !list.is_empty(),
             Value::String(text) => !text.is_empty() || field == "disruptionMode",
             value => !value.is_null(),
         });
-        if !on(&capabilities.features) && !had {
+        if !capabilities.features.has(gate) && !had {
             group.remove(field);
         }
     }
@@ -103,6 +104,8 @@ pub(super) fn claim_statuses(statuses: Field, old: Field) {
 
 #[cfg(test)]
 mod tests {
+    use kevel_features::FeatureSet;
+
     use super::*;
     use crate::rules::cases::value;
 
@@ -112,7 +115,7 @@ mod tests {
             r#"{"schedulingConstraints": {}, "resourceClaims": [{"name": "c"}], "priority": 0,
                 "disruptionMode": "Pod", "priorityClassName": "p", "schedulingPolicy": {}}"#,
         );
-        let on = Capabilities { features: Features::new(|_| true), ..Capabilities::default() };
+        let on = Capabilities { features: FeatureSet::new(|_| true), ..Capabilities::default() };
         let off = Capabilities::default();
         for (old, capabilities, left) in
             [(None, &off, 1), (Some(&full), &off, 6), (None, &on, 6), (Some(&value("{}")), &off, 1)]

@@ -2,6 +2,7 @@
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::group::{self, GATED};
@@ -44,7 +45,7 @@ fn prepare(pod_group: &mut Value, old: Option<&Value>, capabilities: &Capabiliti
 
 fn prepare_for_status_update(pod_group: &mut Value, old: &Value, capabilities: &Capabilities) {
     let claims = old.at(&["spec", "resourceClaims"]).is_some_and(|claims| !claims.is_empty());
-    if !capabilities.features.dra_workload_resource_claims && !claims {
+    if !capabilities.features.has(Feature::DRAWorkloadResourceClaims) && !claims {
         let status = pod_group.at_mut(&["status"]).and_then(Value::as_map_mut);
         status.map(|status| status.remove(CLAIM_STATUSES));
     }
@@ -72,9 +73,9 @@ fn update(spec: Field, old: Field) {
             changed(spec.at(name));
         }
     }
-    for (name, on) in GATED.iter().filter(|(name, _)| differs(name)) {
+    for (name, gate) in GATED.iter().filter(|(name, _)| differs(name)) {
         let field = spec.at(name);
-        if on(&spec.capabilities().features) || *name == "resourceClaims" {
+        if spec.capabilities().features.has(*gate) || *name == "resourceClaims" {
             changed(field);
         } else if !field.is_empty() {
             field.forbidden("");

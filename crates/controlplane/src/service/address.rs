@@ -20,7 +20,7 @@ pub fn legacy_ip(field: &Field, known: &HashSet<&str>) -> bool {
     if known.contains(field.str()) {
         return true;
     }
-    let errors = is_valid_ip_for_legacy_field(&field.path(), field.str(), true);
+    let errors = is_valid_ip_for_legacy_field(&field.path(), field.str(), field.strict_ips());
     let valid = errors.is_empty();
     field.extend(errors);
     valid
@@ -28,7 +28,7 @@ pub fn legacy_ip(field: &Field, known: &HashSet<&str>) -> bool {
 
 /// The same for a network. `value` is what the field says without white space.
 pub fn legacy_cidr(field: &Field, value: &str) {
-    field.extend(is_valid_cidr_for_legacy_field(&field.path(), value, true));
+    field.extend(is_valid_cidr_for_legacy_field(&field.path(), value, field.strict_ips()));
 }
 
 /// An address that traffic can be sent to.

@@ -22,6 +22,7 @@ use super::node_ports::{Ports, Refused, first_ports, next_ports};
 use super::port_allocator::PortAllocator;
 use super::port_set::{PortError, PortSet};
 use super::spec::Spec;
+use crate::capabilities::Capabilities;
 
 /// Allocator of cluster IPs and node ports for writes of Services.
 pub struct ServiceAllocation {
@@ -30,6 +31,8 @@ pub struct ServiceAllocation {
     pub ports: Arc<PortAllocator>,
     /// Storage of Endpoints, which are deleted together with their Service.
     pub endpoints: Arc<Storage>,
+    /// Features that decide about the form of addresses.
+    pub capabilities: Capabilities,
 }
 
 impl Allocation for ServiceAllocation {
@@ -138,7 +141,8 @@ impl ServiceAllocation {
         }
         choose_policy(spec, old.map(|(_, spec)| spec));
         spec.write(object);
-        let mut errors = cluster_ips::find_errors(object, old.map(|(old, _)| old));
+        let mut errors =
+            cluster_ips::find_errors(object, old.map(|(old, _)| old), &self.capabilities);
         if errors.is_empty() {
             let chosen = self.families.choose(spec, old.map(|(_, spec)| spec));
             errors = chosen.err().unwrap_or_default().into();
@@ -255,7 +259,8 @@ impl ServiceAllocation {
     ) -> Result<T, Refused> {
         let mut refusal = None;
         if dry_run {
-            let stored = self.ports.read().await.map_err(Refused::Internal)?;
+            let stored = self.ports.read().await;
+            let stored = stored.map_err(|error| Refused::Internal(error.to_string()))?;
             let mut ports = stored.map_or(PortSet::new(self.ports.range), |stored| stored.ports);
             return take(&mut ports);
         }

@@ -10,14 +10,19 @@ use kevel_api::value::Value;
 use super::address::{is_ipv6, known, legacy_ip};
 use super::spec::NONE;
 use super::validation::{FIXED, is_headless};
-use crate::validation::{Field, errors};
+use crate::capabilities::Capabilities;
+use crate::validation::Field;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 
 /// Errors in the address fields of a Service.
-pub fn find_errors(service: &Value, old: Option<&Value>) -> FieldErrors {
-    errors(service, |service| {
+pub fn find_errors(
+    service: &Value,
+    old: Option<&Value>,
+    capabilities: &Capabilities,
+) -> FieldErrors {
+    capabilities.errors(service, |service| {
         let old = service.with(old);
         check(&service.at("spec"), &old.at("spec"));
     })

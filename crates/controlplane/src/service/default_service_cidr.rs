@@ -5,7 +5,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 
 const PATH: &str = "/apis/networking.k8s.io/v1/servicecidrs";
 /// Name of the default ServiceCIDR.

@@ -9,6 +9,7 @@ use kevel_api::value::{Map, Value};
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
+use super::bitmap_allocator::BitmapAllocator;
 use super::families::{IPV4, IPV6};
 use super::ip_range::IpRange;
 use super::random;
@@ -29,6 +30,20 @@ const LOOKS: [At; 2] = [At::Any, At::Consistent];
 pub struct IpAllocator {
     addresses: Arc<Storage>,
     cidrs: Lister<ServiceCidr>,
+    mode: IpAllocation,
+    /// Bitmaps of the networks of the command line; none with [`IpAllocation::Addresses`].
+    bitmaps: Vec<BitmapAllocator>,
+}
+
+/// Record of the cluster IPs that are allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpAllocation {
+    /// `IPAddress` objects.
+    Addresses,
+    /// `IPAddress` objects and, for servers that do not know them, the bitmap (`DisableAllocatorDualWrite` is off).
+    Both,
+    /// The bitmap alone (`MultiCIDRServiceAllocator` is off).
+    Bitmap,
 }
 
 /// Error of an allocation.
@@ -57,8 +72,28 @@ struct Network {
 }
 
 impl IpAllocator {
-    pub fn new(addresses: Arc<Storage>, cidrs: Arc<Storage>) -> Self {
-        IpAllocator { addresses, cidrs: Lister::new(cidrs) }
+    pub fn new(
+        addresses: Arc<Storage>,
+        cidrs: Arc<Storage>,
+        mode: IpAllocation,
+        bitmaps: Vec<BitmapAllocator>,
+    ) -> Self {
+        let bitmaps = if mode == IpAllocation::Addresses { Vec::new() } else { bitmaps };
+        IpAllocator { addresses, cidrs: Lister::new(cidrs), mode, bitmaps }
+    }
+
+    /// Record of the addresses.
+    pub fn mode(&self) -> IpAllocation {
+        self.mode
+    }
+
+    /// Bitmaps of the networks, where they are kept.
+    pub fn bitmaps(&self) -> &[BitmapAllocator] {
+        &self.bitmaps
+    }
+
+    fn bitmap(&self, ipv6: bool) -> Option<&BitmapAllocator> {
+        self.bitmaps.iter().find(|bitmap| bitmap.range().is_ipv6() == ipv6)
     }
 
     /// Allocates any address for a Service.
@@ -69,11 +104,25 @@ impl IpAllocator {
         name: &str,
         dry_run: bool,
     ) -> Result<IpAddr, IpError> {
+        if self.mode == IpAllocation::Bitmap {
+            let bitmap = self.bitmap(ipv6).ok_or(IpError::NotReady)?;
+            return if dry_run { Ok(bitmap.range().network()) } else { bitmap.take_any().await };
+        }
         if dry_run {
             // A dry run answers the network's address: the address of the later write cannot be predicted.
             let networks = self.networks(ipv6, At::Any).await?;
             let network = networks.first().filter(|network| network.ready);
             return network.map(|network| network.range.network()).ok_or(IpError::NotReady);
+        }
+        // Older servers go by the bitmap: its addresses come first.
+        if let Some(bitmap) = self.bitmap(ipv6)
+            && let Ok(ip) = bitmap.take_any().await
+        {
+            let taken = self.take_address(ip, namespace, name).await;
+            if taken.is_err() {
+                bitmap.release(ip).await;
+            }
+            return taken.map(|()| ip);
         }
         for at in LOOKS {
             let networks = self.networks(ipv6, at).await?;
@@ -118,6 +167,15 @@ impl IpAllocator {
         name: &str,
         dry_run: bool,
     ) -> Result<(), IpError> {
+        let bitmap = self.bitmap(ip.is_ipv6());
+        if self.mode == IpAllocation::Bitmap {
+            let bitmap = bitmap.ok_or(IpError::NotReady)?;
+            return if dry_run && bitmap.offset(ip).is_some() {
+                Ok(())
+            } else {
+                bitmap.take(ip).await
+            };
+        }
         if dry_run {
             return match self.networks(ip.is_ipv6(), At::Any).await?.first() {
                 Some(network) if !network.ready => Err(IpError::NotReady),
@@ -128,6 +186,19 @@ impl IpAllocator {
                 None => Err(IpError::NotReady),
             };
         }
+        let Some(bitmap) = bitmap.filter(|bitmap| bitmap.offset(ip).is_some()) else {
+            return self.take_address(ip, namespace, name).await;
+        };
+        bitmap.take(ip).await?;
+        let taken = self.take_address(ip, namespace, name).await;
+        if taken.is_err() {
+            bitmap.release(ip).await;
+        }
+        taken
+    }
+
+    /// Allocates a given address of a network by its object.
+    async fn take_address(&self, ip: IpAddr, namespace: &str, name: &str) -> Result<(), IpError> {
         for at in LOOKS {
             let networks = self.networks(ip.is_ipv6(), at).await?;
             if networks.iter().any(|network| network.ready && network.range.contains(ip)) {
@@ -140,6 +211,12 @@ impl IpAllocator {
     /// Releases the address of a Service. An address that another Service has by then is kept. The repair controller
     /// of any server releases addresses for which this fails.
     pub async fn release(&self, ip: IpAddr, namespace: &str, name: &str) {
+        if let Some(bitmap) = self.bitmap(ip.is_ipv6()) {
+            bitmap.release(ip).await;
+        }
+        if self.mode == IpAllocation::Bitmap {
+            return;
+        }
         let service = local_key(namespace, name);
         let is_its = |address: &Value| parent_key(address).is_some_and(|parent| parent == service);
         if let Err(error) = self.addresses.discard_if("", &ip.to_string(), is_its).await {

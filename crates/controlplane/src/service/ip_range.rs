@@ -50,15 +50,41 @@ impl IpRange {
         self.cidr.contains(ip) && (self.first..=self.last).contains(&bits(ip))
     }
 
+    /// Number of allocatable addresses, at most so many less the network address.
+    pub fn len(&self, most: usize) -> usize {
+        let size = (self.last + 1).saturating_sub(self.first);
+        usize::try_from(size).unwrap_or(usize::MAX).min(most.saturating_sub(1))
+    }
+
+    /// Number of lowest addresses that dynamic allocation uses last.
+    pub fn reserved(&self) -> usize {
+        usize::try_from(self.reserved).unwrap_or(usize::MAX)
+    }
+
+    /// Position of an allocatable address.
+    pub fn offset(&self, ip: IpAddr) -> Option<usize> {
+        let offset = self.contains(ip).then(|| bits(ip) - self.first)?;
+        usize::try_from(offset).ok()
+    }
+
+    /// Address at a position.
+    pub fn at(&self, offset: usize) -> IpAddr {
+        self.address(self.first + offset as u128)
+    }
+
+    fn address(&self, bits: u128) -> IpAddr {
+        match self.is_ipv6() {
+            true => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+            false => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
+        }
+    }
+
     /// All addresses: the upper ones from a random one on, then the reserved lower ones.
     pub fn shuffled(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let middle = self.first + self.reserved;
         let upper = rotated(middle, self.last);
         let lower = rotated(self.first, middle - 1);
-        upper.chain(lower).map(|bits| match self.is_ipv6() {
-            true => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-            false => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
-        })
+        upper.chain(lower).map(|bits| self.address(bits))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kevel_api::status::reason;
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::signals::Signal;
 
 use super::reconciler::{Reconciler, ServerAddress};

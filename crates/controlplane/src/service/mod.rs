@@ -2,6 +2,7 @@
 
 mod address;
 mod allocation;
+mod bitmap_allocator;
 mod cluster_ips;
 mod default_service_cidr;
 pub(crate) mod endpoint_slice;
@@ -15,7 +16,9 @@ mod leases;
 mod node_ports;
 mod port_allocator;
 mod port_set;
+mod range_object;
 mod reconciler;
+mod repair_bitmaps;
 mod repair_ips;
 mod repair_ports;
 pub(crate) mod service_cidr;
@@ -24,7 +27,6 @@ pub(crate) mod strategy;
 mod validation;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use kevel_api::builtin;
@@ -37,17 +39,21 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 
 use allocation::ServiceAllocation;
+use bitmap_allocator::BitmapAllocator;
 use families::{Families, IPV4, IPV6};
 use ip_allocator::IpAllocator;
 use port_allocator::PortAllocator;
 
+use crate::capabilities::Capabilities;
 use crate::rows::StorageOptions;
 
 pub use default_service_cidr::DefaultServiceCidr;
+pub use ip_allocator::IpAllocation;
 pub use kubernetes_service::{KubernetesService, KubernetesServiceOptions};
 pub use leases::Leases;
 pub use port_set::PortRange;
 pub use reconciler::Reconciler;
+pub use repair_bitmaps::RepairBitmaps;
 pub use repair_ips::RepairIps;
 pub use repair_ports::RepairPorts;
 
@@ -73,7 +79,8 @@ impl Services {
     /// that they need is not served.
     pub fn new(
         storages: &Storages,
-        networks: &[IpAddr],
+        networks: &[String],
+        mode: IpAllocation,
         node_ports: PortRange,
         storage: &StorageOptions,
         engine: &Arc<dyn Engine>,
@@ -84,23 +91,32 @@ impl Services {
         let addresses = stored("networking.k8s.io", "ipaddresses")?;
         let cidrs = stored("networking.k8s.io", "servicecidrs")?;
         let ranges = internal("RangeAllocation", "ranges", storage, engine, caches)?;
-        let ips = Arc::new(IpAllocator::new(addresses.clone(), cidrs.clone()));
-        let ports = Arc::new(PortAllocator::new(node_ports, Arc::new(ranges)));
+        let ranges = Arc::new(ranges);
+        let bitmaps = BitmapAllocator::of(networks, &ranges);
+        let ips = Arc::new(IpAllocator::new(addresses.clone(), cidrs.clone(), mode, bitmaps));
+        let ports = Arc::new(PortAllocator::new(node_ports, ranges));
+        let is_ipv6 = |network: &String| network.contains(':');
         let families = Families {
-            primary: if networks.first().is_some_and(IpAddr::is_ipv6) { IPV6 } else { IPV4 },
+            primary: if networks.first().is_some_and(is_ipv6) { IPV6 } else { IPV4 },
             dual_stack: networks.len() > 1,
         };
         let endpoints = stored("", "endpoints")?;
         Some(Services { services, addresses, cidrs, endpoints, families, ips, ports })
     }
 
+    /// Record of the cluster IPs.
+    pub fn mode(&self) -> IpAllocation {
+        self.ips.mode()
+    }
+
     /// Allocation hook for writes and deletions of Services.
-    pub fn allocation(&self) -> Arc<dyn Allocation> {
+    pub fn allocation(&self, capabilities: &Capabilities) -> Arc<dyn Allocation> {
         Arc::new(ServiceAllocation {
             families: self.families,
             ips: self.ips.clone(),
             ports: self.ports.clone(),
             endpoints: self.endpoints.clone(),
+            capabilities: capabilities.clone(),
         })
     }
 }

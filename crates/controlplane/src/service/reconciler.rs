@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 
 use super::address::is_ipv6;
 use super::leases::Leases;

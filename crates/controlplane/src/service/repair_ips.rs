@@ -10,7 +10,7 @@ use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::reason;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_server::storage::Storage;
 use kevel_store::cache::At;
 
@@ -71,6 +71,9 @@ impl RepairIps {
 
     async fn look(&self) -> Result<(), String> {
         let text = |error: kevel_store::cache::CacheError| error.to_string();
+        for bitmap in self.ips.bitmaps() {
+            bitmap.ensure().await.map_err(|error| error.to_string())?;
+        }
         // The default ServiceCIDR was created just now: read it consistently.
         self.cidrs.cache.snapshot(At::Consistent).await.map_err(text)?;
         let services = self.services.cache.snapshot(At::Consistent).await.map_err(text)?;
@@ -91,8 +94,10 @@ impl RepairIps {
             let (services, addresses) = (services.clone(), addresses.clone());
             let (service_cache, address_cache) =
                 (self.services.cache.clone(), self.addresses.cache.clone());
-            let hear_services = inform(service_cache, move |object| services.add(object.key()));
-            let hear_addresses = inform(address_cache, move |object| addresses.add(object.key()));
+            let hear_services =
+                Informer::new(service_cache).for_each(move |object| services.add(object.key()));
+            let hear_addresses =
+                Informer::new(address_cache).for_each(move |object| addresses.add(object.key()));
             async move {
                 tokio::join!(hear_services, hear_addresses);
             }
@@ -274,7 +279,7 @@ fn use_of(address: &Value, ip: &str, service: Option<&Value>, now: Time) -> Use 
 }
 
 /// Allocated cluster IPs of a Service.
-fn cluster_ips(key: &str, service: &Value) -> Vec<IpAddr> {
+pub(super) fn cluster_ips(key: &str, service: &Value) -> Vec<IpAddr> {
     let spec = Spec::read(service);
     if !spec.needs_cluster_ip() || spec.is_headless() {
         return Vec::new();

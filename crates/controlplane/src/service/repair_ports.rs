@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_server::storage::Storage;
+use kevel_store::Revision;
 use kevel_store::cache::At;
 
 use super::Services;
@@ -67,17 +68,21 @@ impl RepairPorts {
     /// Runs once.
     pub async fn look(&mut self) -> Result<(), String> {
         for _ in 0..ATTEMPTS {
-            let stored = self.ports.read().await?;
+            let stored = self.ports.read().await.map_err(|error| error.to_string())?;
             let revision = stored.as_ref().map(|stored| stored.revision);
             let stored = stored.map(|stored| stored.ports);
             let mut leaks = self.leaks.clone();
             let rebuilt = self.rebuild(stored.clone(), &mut leaks).await?;
-            if stored.as_ref() == Some(&rebuilt) || self.ports.replace(&rebuilt, revision).await? {
+            if stored.as_ref() == Some(&rebuilt) || self.replace(&rebuilt, revision).await? {
                 self.leaks = leaks;
                 return Ok(());
             }
         }
         Err("unable to persist the updated port allocations".into())
+    }
+
+    async fn replace(&self, ports: &PortSet, at: Option<Revision>) -> Result<bool, String> {
+        self.ports.replace(ports, at).await.map_err(|error| error.to_string())
     }
 
     async fn rebuild(
@@ -128,27 +133,28 @@ impl RepairPorts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use kevel_api::value::Value;
     use kevel_server::storage::Format;
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;
     use crate::rows::{StorageOptions, storages};
-    use crate::service::PortRange;
+    use crate::service::{IpAllocation, PortRange};
     use kevel_server::backends::{Backend, Backends};
 
+    const RANGE: PortRange = PortRange { base: 30000, size: 100 };
+
     /// Services of an empty cluster. The backends must outlive them.
-    fn services() -> (Services, Backends) {
+    pub fn services(mode: IpAllocation, range: PortRange) -> (Services, Backends) {
         let engine: Arc<dyn kevel_store::Engine> =
             Arc::new(Embedded::memory(Options::default()).unwrap());
         let backends = Backends::new(Backend::new(engine.clone(), "/registry/"));
         let options = StorageOptions::new(Format::Json);
         let storages = storages(|row| row.on, &options, &backends).unwrap();
-        let range = PortRange { base: 30000, size: 100 };
-        let network = ["10.0.0.0".parse().unwrap()];
+        let network = ["10.0.0.0/24".to_owned()];
         let caches = &backends.default.caches;
-        let services = Services::new(&storages, &network, range, &options, &engine, caches);
+        let services = Services::new(&storages, &network, mode, range, &options, &engine, caches);
         (services.unwrap(), backends)
     }
 
@@ -158,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_without_a_service_is_free_after_some_looks() {
-        let (services, _caches) = services();
+        let (services, _caches) = services(IpAllocation::Addresses, RANGE);
         let mut repair = RepairPorts::new(&services);
         // No port can be allocated before the first run.
         assert!(services.ports.change(|ports| ports.take(30000)).await.is_err());
@@ -172,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_a_service_has_is_taken() {
-        let (services, _caches) = services();
+        let (services, _caches) = services(IpAllocation::Addresses, RANGE);
         let text = br#"{"metadata":{"name":"a","namespace":"b"},
             "spec":{"type":"NodePort","ports":[{"port":80,"protocol":"TCP","nodePort":30007}]}}"#;
         let service: Value =

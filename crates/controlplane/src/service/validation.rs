@@ -9,6 +9,7 @@ use super::address::{endpoint_ip, is_ipv4, is_ipv6, known, legacy_cidr, legacy_i
 use super::cluster_ips;
 use super::spec::NONE;
 use kevel_api::value::Value;
+use kevel_features::Feature;
 
 use crate::validation::{Field, IMMUTABLE};
 
@@ -28,6 +29,11 @@ pub const FIXED: &str = "may not change once set";
 const MAX_AFFINITY: i64 = 86_400;
 
 pub fn validate_create(service: Field) {
+    let relaxed = service.capabilities().features.has(Feature::RelaxedServiceNameValidation);
+    let name = service.down("metadata.name");
+    if !relaxed && name::name_is_dns_label(name.str(), false).is_empty() {
+        name.object_name(name::name_is_dns1035_label);
+    }
     check(&service, &service.with(None));
 }
 

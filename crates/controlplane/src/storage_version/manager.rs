@@ -11,7 +11,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::controller::Client;
+use kevel_controller_runtime::Client;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::lifecycle::{HookContext, HookResult};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
-use kevel_controlplane::Features;
 use kevel_controlplane::service::PortRange;
+use kevel_features::FeatureSet;
 use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
@@ -60,8 +60,9 @@ async fn rules_of_gated_kinds_stored_as_protobuf_answer_alike() {
 
 /// A server with all versions of all groups, and with the gates of the cases.
 async fn start_gated(format: Format) -> InMemory {
-    let features =
-        Features::new(|feature| feature.gate().default || GATES.contains(&feature.gate().name));
+    let features = FeatureSet::new(|feature| {
+        FeatureSet::default().has(feature) || GATES.contains(&feature.gate().name)
+    });
     InMemory::with_features(format, features).await
 }
 

@@ -250,3 +250,31 @@ fn nothing_that_is_stored_ends_the_server() {
         }
     }
 }
+
+#[test]
+fn all_keys_of_one_name_are_tried() {
+    let reader = Reader::new();
+    let stored = reader.seal(&providers("aesgcm a", 16));
+    let mut config = provider("aesgcm a", 32);
+    config.aesgcm.as_mut().unwrap().extend(provider("aesgcm a", 16).aesgcm.unwrap());
+    let mut both = Providers::default();
+    both.extend(&[Arc::new(Provider::new(&config, |_| Err(String::new())).unwrap())]);
+    assert_eq!(reader.read(&both, &stored, KEY), "stale");
+}
+
+#[test]
+fn aescbc_pads_values_of_every_length() {
+    let cipher = aes_cbc::cipher(&[7; 32]).unwrap();
+    for length in 0..=48 {
+        let plain = vec![1; length];
+        let mut stored = Vec::new();
+        cipher.seal(&plain, KEY, &mut stored).unwrap();
+        assert_eq!(stored.len(), 16 + (length / 16 + 1) * 16, "{length}");
+        assert_eq!(cipher.open(&stored, KEY), Ok(plain), "{length}");
+    }
+    // A changed byte of the block before changes the same byte of the padding: here the first of two.
+    let mut stored = Vec::new();
+    cipher.seal(&[1; 14], KEY, &mut stored).unwrap();
+    stored[14] ^= 1;
+    assert_eq!(cipher.open(&stored, KEY), Err("invalid padding on input".to_owned()));
+}

@@ -14,7 +14,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_server::controller::{Backoff, Client, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
 use kevel_server::resource::{Resource, Resources};
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, CacheError, Selection};

@@ -13,7 +13,12 @@ use crate::validation;
 
 /// Strategy of CustomResourceDefinitions.
 #[derive(Clone, Debug)]
-pub struct DefinitionStrategy(pub Clock);
+pub struct DefinitionStrategy {
+    /// Time of the server.
+    pub clock: Clock,
+    /// Conditions may say which generation they are about.
+    pub observed_generations: bool,
+}
 
 impl Strategy for DefinitionStrategy {
     fn prepare_for_create(&self, object: &mut Value) {
@@ -33,6 +38,18 @@ impl Strategy for DefinitionStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
         validation::validate_update(object, old).into()
+    }
+
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
+        let said = |condition: &Value| condition.at(&["observedGeneration"]).is_some();
+        let in_use = || old.list_at(&["status", "conditions"]).iter().any(said);
+        if self.observed_generations || in_use() {
+            return;
+        }
+        let conditions = object.at_mut(&["status", "conditions"]).and_then(Value::as_list_mut);
+        for condition in conditions.into_iter().flatten().filter_map(Value::as_map_mut) {
+            condition.remove("observedGeneration");
+        }
     }
 
     fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
@@ -72,7 +89,7 @@ impl Strategy for DefinitionStrategy {
             "InstanceDeletionPending",
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         );
-        set_condition(object, &pending, Time::now(&self.0));
+        set_condition(object, &pending, Time::now(&self.clock));
         true
     }
 }
@@ -141,7 +158,7 @@ mod tests {
     /// Labels and the like can be written with the status of a definition, and are owned by that write.
     #[test]
     fn status_writes_own_the_metadata_they_change() {
-        let strategy = DefinitionStrategy(Clock::system());
+        let strategy = DefinitionStrategy { clock: Clock::system(), observed_generations: true };
         assert!(strategy.kept_by_status().is_empty());
         assert_eq!(strategy.reset_by_status(), RESET_SPEC);
     }
@@ -154,7 +171,7 @@ mod tests {
             "f":{"anyOf":[{"type":"string","format":"x\"y"}]},"g":{"type":"boolean","format":"date"}"#;
         let some = definition(&format!("{{{known}}}"));
         let all = definition(&format!("{{{known},{unknown}}}"));
-        let strategy = DefinitionStrategy(Clock::system());
+        let strategy = DefinitionStrategy { clock: Clock::system(), observed_generations: true };
         assert_eq!(strategy.warnings(&some, None), Vec::<String>::new());
         let expected = [
             r#"unrecognized format "uint8""#,

@@ -80,5 +80,24 @@ plugins:
             ),
         }
     }
+    let metrics = cluster.metrics().await;
+    for line in [
+        r#"pod_security_evaluations_total{decision="deny",mode="enforce",policy_level="baseline",policy_version="v1.30",request_operation="create",resource="pod",subresource=""} 1"#,
+        r#"pod_security_exemptions_total{request_operation="create",resource="pod",subresource=""} 2"#,
+        r#"pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",request_operation="update",resource="pod",subresource=""} 0"#,
+    ] {
+        assert!(metrics.contains(line), "{line}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deprecated_apis_are_counted_once_asked_for() {
+    let flags = ["--runtime-config=networking.k8s.io/v1beta1=true"];
+    let cluster = cluster(&flags).await;
+    let line = r#"apiserver_requested_deprecated_apis{group="networking.k8s.io",removed_release="1.37",resource="servicecidrs",subresource="",version="v1beta1"} 1"#;
+    assert!(!cluster.metrics().await.contains(line));
+    cluster.ok("admin", "GET /apis/networking.k8s.io/v1beta1/servicecidrs", "").await;
+    assert!(cluster.metrics().await.contains(line));
     cluster.stop().await;
 }

@@ -82,6 +82,21 @@ async fn who_says_which_devices_a_claim_has_needs_more_than_its_status() {
         cluster.refused("jane", &status, &ready.to_string()).await,
         r#"422 ResourceClaim.resource.k8s.io "a" is invalid: status.devices: Forbidden: changing status.devices requires resource="resourceclaims/driver", verb="[arbitrary-node:patch]" permission: resourceclaims.resource.k8s.io "a.b" is forbidden: User "jane" cannot arbitrary-node:patch resource "resourceclaims/driver" in API group "resource.k8s.io" in the namespace "default""#
     );
+    // Told together with what the rules of the kind say, and before it.
+    let both = json!({"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+        "devices": [{"driver": "a.b", "pool": "p", "device": "other"}]}});
+    let answer = cluster.refused("jane", &status, &both.to_string()).await;
+    let faults: Vec<&str> = [
+        "status.allocation: Forbidden: changing",
+        "status.devices: Forbidden",
+        "status.devices[0]: Invalid value",
+    ]
+    .into_iter()
+    .filter(|fault| answer.contains(fault))
+    .collect();
+    assert_eq!(faults.len(), 3, "{answer}");
+    let at = |fault: &str| answer.find(fault).unwrap();
+    assert!(at(faults[0]) < at(faults[1]) && at(faults[1]) < at(faults[2]), "{answer}");
     // Who changes neither is not asked.
     cluster.ok("jane", &status, r#"{"status":{}}"#).await;
     cluster.stop().await;

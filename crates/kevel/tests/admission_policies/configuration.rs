@@ -37,7 +37,7 @@ async fn policies_in_files_are_refused() {
         let error =
             refused(plugin, &wanted, &["--feature-gates=ManifestBasedAdmissionControlConfig=true"])
                 .await;
-        assert!(error.contains("not supported by this server yet"), "{error}");
+        assert!(error.contains("is not supported by this server"), "{error}");
         let other = "{apiVersion: apiserver.config.k8s.io/v1, kind: Nothing}";
         let error = refused(plugin, other, &[]).await;
         assert!(error.contains("no kind \"Nothing\" is registered"), "{error}");

@@ -3,7 +3,7 @@
 use kevel_test_support::Cluster;
 use serde_json::json;
 
-use super::{MAPS, bound, in_force, map, only, try_out, validating};
+use super::{MAPS, bound, in_force, map, only, rules, try_out, validating};
 
 /// A variable is evaluated when it is first looked at, and then not again: that its questions cost so much is seen.
 #[tokio::test(flavor = "multi_thread")]
@@ -58,6 +58,26 @@ async fn the_authorizer_is_asked_about_who_asks() {
     cluster.ok("admin", &what, &object).await;
     cluster.admin.create(&format!("{rbac}/rolebindings"), &grant("secrets")).await;
     cluster.until_sent("jane", &what, &object, |answer| answer.0 == 201).await;
+}
+
+/// A binding narrows down the objects of its policy.
+#[tokio::test(flavor = "multi_thread")]
+async fn bindings_apply_to_the_objects_that_they_select() {
+    let cluster = Cluster::alone().await;
+    let spec =
+        json!({"matchConstraints": rules(), "validations": [{"expression": "!has(object.data)"}]});
+    let binding = json!({"validationActions": ["Deny"], "matchResources": {
+        "objectSelector": {"matchLabels": {"case": "bound"}}}});
+    bound(&cluster, "validating", "narrow", spec, binding).await;
+    in_force(&cluster).await;
+    for (case, data, code) in [
+        ("bound", json!({"a": "b"}), 422),
+        ("bound", json!(null), 201),
+        ("other", json!({"a": "b"}), 201),
+    ] {
+        let (found, answer) = try_out(&cluster, &map(case, data)).await;
+        assert_eq!(found, code, "{case}: {answer}");
+    }
 }
 
 /// What is counted: failures, by what was done about them.

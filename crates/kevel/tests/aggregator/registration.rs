@@ -178,3 +178,37 @@ async fn a_wrong_api_service_is_refused() {
     );
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_kinds_of_built_in_groups_are_not_registered() {
+    let cluster = start(&[]).await;
+    let define = async |group: &str| {
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
+        let crd = json!({
+            "metadata": {
+                "name": format!("cats.{group}"),
+                "annotations": {"api-approved.kubernetes.io": "unapproved, a test"},
+            },
+            "spec": {
+                "group": group, "scope": "Cluster",
+                "versions": [version("v1", true), version("v9", false)],
+                "names": {"plural": "cats", "kind": "Cat", "singular": "cat"},
+            },
+        });
+        cluster.admin.create(CRDS, &crd).await;
+    };
+    let registered = async |name: &str| cluster.admin.get(&format!("{API_SERVICES}/{name}")).await;
+    let (_, before) = registered("v1.scheduling.k8s.io").await;
+    define("scheduling.k8s.io").await;
+    // Registration has worked on what came later.
+    define("example.com").await;
+    until(async || registered("v9.example.com").await.0 == 200).await;
+    assert_eq!(registered("v9.scheduling.k8s.io").await.0, 404);
+    cluster.admin.send("DELETE", &format!("{CRDS}/cats.scheduling.k8s.io"), &[], "").await;
+    cluster.admin.send("DELETE", &format!("{CRDS}/cats.example.com"), &[], "").await;
+    until(async || registered("v9.example.com").await.0 == 404).await;
+    let (code, after) = registered("v1.scheduling.k8s.io").await;
+    assert_eq!((code, &after["spec"]), (200, &before["spec"]));
+    cluster.stop().await;
+}

@@ -173,3 +173,37 @@ async fn a_node_makes_mirrors_only() {
         .await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_objects_of_audiences_are_named_with_their_group() {
+    let cluster = cluster().await;
+    let account = r#"{"metadata":{"name":"default"}}"#;
+    cluster.send("admin", "POST /api/v1/namespaces/default/serviceaccounts", account).await;
+    for (name, volume, missing) in [
+        (
+            "by-driver",
+            json!({"name": "v", "csi": {"driver": "csi.example.com"}}),
+            r#"csidriver.storage.k8s.io "csi.example.com""#,
+        ),
+        (
+            "by-claim",
+            json!({"name": "v", "persistentVolumeClaim": {"claimName": "c"}}),
+            r#"persistentvolumeclaim "c""#,
+        ),
+    ] {
+        let pod = json!({"metadata": {"name": name}, "spec": {
+            "nodeName": "a",
+            "serviceAccountName": "default",
+            "containers": [{"name": "c", "image": "i"}],
+            "volumes": [volume],
+        }});
+        let pod = cluster.ok("admin", &format!("POST {PODS}"), &pod.to_string()).await;
+        let request = json!({"spec": {"audiences": ["x"], "boundObjectRef": {"apiVersion": "v1",
+            "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}}});
+        let token = "POST /api/v1/namespaces/default/serviceaccounts/default/token";
+        let expected = format!(r#"error validating audience "x": {missing} not found"#);
+        let refused = |answer: &(u16, String)| answer.1.contains(&expected.replace('"', "\\\""));
+        cluster.until_sent("node-a", token, &request.to_string(), refused).await;
+    }
+    cluster.stop().await;
+}

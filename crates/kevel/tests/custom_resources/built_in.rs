@@ -85,6 +85,7 @@ async fn definitions_named_like_built_in_kinds_change_nothing_of_them() {
             "versionPriority": 10, "service": {"name": "remote", "namespace": "default"}},
     });
     cluster.ok("admin", &format!("POST {API_SERVICES}"), &own.to_string()).await;
+    cluster.until("GET /apis", |(_, groups)| groups.contains("remote.example.com")).await;
     let before = seen(&cluster).await;
     assert!(before.len() > 60, "{}", before.len());
     let mut names = BTreeSet::new();

@@ -58,3 +58,27 @@ async fn a_front_proxy_names_users_and_nobody_else_does() {
     assert_eq!(told["data"]["requestheader-client-ca-file"], stripped(&ca.pem));
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn config_map_follows_ca_files_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (Ca::new("old"), Ca::new("new"));
+    let file = folder.path().join("front-proxy.crt");
+    std::fs::write(&file, &old.pem).unwrap();
+    let flags = [
+        format!("--requestheader-client-ca-file={}", file.display()),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+    ];
+    let cluster = start(&flags).await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let told = async || {
+        let (_, told) = cluster.admin.get(path).await;
+        told["data"]["requestheader-client-ca-file"].as_str().unwrap_or_default().to_owned()
+    };
+    let stripped = |pem: &str| pem.replace("\r\n", "\n");
+    until(async || told().await == stripped(&old.pem)).await;
+    // Nothing else happens: no handshake, no write of the config map.
+    std::fs::write(&file, &new.pem).unwrap();
+    until(async || told().await == stripped(&old.pem) + &stripped(&new.pem)).await;
+    cluster.stop().await;
+}

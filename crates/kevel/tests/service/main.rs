@@ -22,7 +22,7 @@ async fn start() -> Cluster {
 }
 
 async fn with(builder: Builder) -> Cluster {
-    let cluster = Cluster::with(builder).await;
+    let cluster = Cluster::with(builder.flag("--controllers=")).await;
     let namespace = json!({"metadata": {"name": "test"}});
     let (code, made) = cluster.admin.post("/api/v1/namespaces", &namespace).await;
     assert!(code == 201 || code == 409, "{made}");

@@ -5,7 +5,7 @@ use kevel_test_support::{Ca, Cluster, soon, until, write_pair};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::dripping::{BODY, Dripping, HEAD};
+use super::dripping::{BODY, Dripping, HEAD, Protocol};
 use super::{LATE, base64, on_time};
 
 const PATH: &str = "/apis/wardle.example.com/v1alpha1";
@@ -64,31 +64,49 @@ async fn answer(cluster: &Cluster, path: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// An answer that has not begun is 504; one that has is broken off, so that no client takes it for whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_aggregated_servers_end_with_the_request() {
-    let server = Dripping::start("wardle.default.svc").await;
+    aggregated_ends_with_request(Protocol::Http1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dripping_http2_aggregated_servers_end_with_the_request() {
+    aggregated_ends_with_request(Protocol::Http2).await;
+}
+
+/// An answer that has not begun is 504; one that has is broken off, so that no client takes it for whole.
+async fn aggregated_ends_with_request(protocol: Protocol) {
+    let server = Dripping::speaking("wardle.default.svc", protocol).await;
     let cluster = aggregating(&server).await;
     let head = format!("GET {PATH}/namespaces/default{HEAD}?timeout=1s");
     let refused = on_time(cluster.refused("admin", &head, "")).await;
     assert_eq!(refused, "504 Timeout: request did not complete within the allotted timeout");
-    until(async || server.connections() == 0).await;
+    until(async || server.open() == 0).await;
 
     let body = format!("{PATH}/namespaces/default{BODY}?timeout=1s");
     let told = on_time(answer(&cluster, &body)).await;
     assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told}");
     let (_, told) = told.split_once("\r\n\r\n").unwrap();
     assert!(told.starts_with('{') && told.len() < 1000, "{told}");
-    until(async || server.connections() == 0).await;
+    until(async || server.open() == 0).await;
     cluster.stop().await;
 }
 
-/// Clients ask for every discovery document at once: one that drips does not hold them for a minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_discovery_documents_end_after_five_seconds() {
-    let server = Dripping::start("wardle.default.svc").await;
+    discovery_ends_after_five_seconds(Protocol::Http1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dripping_http2_discovery_documents_end_after_five_seconds() {
+    discovery_ends_after_five_seconds(Protocol::Http2).await;
+}
+
+/// Clients ask for every discovery document at once: one that drips does not hold them for a minute.
+async fn discovery_ends_after_five_seconds(protocol: Protocol) {
+    let server = Dripping::speaking("wardle.default.svc", protocol).await;
     let cluster = aggregating(&server).await;
-    until(async || server.connections() == 0).await;
+    until(async || server.open() == 0).await;
     server.drip_everywhere();
     let started = Stopwatch::start();
     let told = soon(answer(&cluster, PATH)).await;

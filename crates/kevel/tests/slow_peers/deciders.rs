@@ -84,7 +84,7 @@ async fn dripping_authorization_webhooks_end_at_their_timeout() {
         assert_eq!(code, 500, "{refused}");
         assert!(refused.starts_with("Internal Server Error: "), "{refused}");
         assert!(refused.trim_end().ends_with(&late), "{refused}");
-        until(async || server.connections() == 0).await;
+        until(async || server.open() == 0).await;
         let metrics = cluster.metrics().await;
         let counted =
             "apiserver_authorization_webhook_evaluations_total{name=\"slow\",result=\"timeout\"} 1";
@@ -118,8 +118,8 @@ async fn dripping_audit_webhooks_hold_no_request() {
             assert_eq!(cluster.send("admin", "GET /version", "").await.0, 200);
             assert!(started.elapsed() < LATE, "{:?}", started.elapsed());
         }
-        until(async || server.connections() > 1).await;
-        assert!(server.connections() <= MAX_SENDING, "{}", server.connections());
+        until(async || server.open() > 1).await;
+        assert!(server.open() <= MAX_SENDING, "{}", server.open());
         let metrics = cluster.metrics().await;
         assert!(metrics.contains("apiserver_audit_error_total{plugin=\"buffered\"}"));
         // Its end waits for batches, as the reference's does: the process ends before it.

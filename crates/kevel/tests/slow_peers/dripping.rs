@@ -1,10 +1,18 @@
-//! A server over TLS that answers a byte at a time, and never comes to an end.
+//! A server over TLS that answers a byte at a time, and never comes to an end, by HTTP/1.1 or HTTP/2.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use kevel_test_support::Ca;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -22,6 +30,13 @@ pub const BODY: &str = "/drip-body";
 /// Time between two bytes: a thousand times a deadline would be needed for the answer.
 const BETWEEN: Duration = Duration::from_millis(50);
 
+/// Protocol of a dripping server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
 pub struct Dripping {
     pub address: SocketAddr,
     /// Certificate of the authority that vouches for it.
@@ -32,8 +47,8 @@ pub struct Dripping {
 
 #[derive(Default)]
 struct State {
-    /// Connections that are open.
-    connections: AtomicUsize,
+    /// Answers that are under way: connections of HTTP/1.1, streams of HTTP/2.
+    open: AtomicUsize,
     /// Requests that came in.
     requests: AtomicUsize,
     /// Whether every body drips.
@@ -41,12 +56,17 @@ struct State {
 }
 
 impl Dripping {
-    /// A server that is reached by this name.
+    /// A server of HTTP/1.1 that is reached by this name.
     pub async fn start(name: &str) -> Self {
+        Self::speaking(name, Protocol::Http1).await
+    }
+
+    /// A server of a protocol that is reached by this name.
+    pub async fn speaking(name: &str, protocol: Protocol) -> Self {
         let ca = Ca::new("dripping");
         let (certificate, key) = ca.server(name);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
@@ -55,6 +75,9 @@ impl Dripping {
                 PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
             )
             .unwrap();
+        if protocol == Protocol::Http2 {
+            config.alpn_protocols = vec![b"h2".to_vec()];
+        }
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let address = SocketAddr::new(own_address(), listener.local_addr().unwrap().port());
@@ -62,7 +85,7 @@ impl Dripping {
         let serving = state.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(connection(acceptor.clone(), stream, serving.clone()));
+                tokio::spawn(connection(acceptor.clone(), stream, serving.clone(), protocol));
             }
         });
         Dripping { address, ca: ca.pem, name: name.to_owned(), state }
@@ -72,8 +95,9 @@ impl Dripping {
         format!("https://{}:{}{path}", self.name, self.address.port())
     }
 
-    pub fn connections(&self) -> usize {
-        self.state.connections.load(Ordering::SeqCst)
+    /// Number of answers that are under way.
+    pub fn open(&self) -> usize {
+        self.state.open.load(Ordering::SeqCst)
     }
 
     pub fn requests(&self) -> usize {
@@ -86,11 +110,71 @@ impl Dripping {
     }
 }
 
-async fn connection(acceptor: TlsAcceptor, stream: TcpStream, state: Arc<State>) {
+impl State {
+    /// Whether the body of an answer to a path drips.
+    fn drips_body(&self, path: &str) -> bool {
+        path.contains(BODY) || self.everywhere.load(Ordering::SeqCst)
+    }
+}
+
+/// An answer that is under way until this is dropped.
+struct Open(Arc<State>);
+
+impl Open {
+    fn new(state: &Arc<State>) -> Self {
+        state.open.fetch_add(1, Ordering::SeqCst);
+        Open(state.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn connection(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    state: Arc<State>,
+    protocol: Protocol,
+) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    state.connections.fetch_add(1, Ordering::SeqCst);
-    serve(stream, &state).await;
-    state.connections.fetch_sub(1, Ordering::SeqCst);
+    match protocol {
+        Protocol::Http1 => {
+            let _open = Open::new(&state);
+            serve(stream, &state).await;
+        }
+        Protocol::Http2 => {
+            let answers = service_fn(move |request| answer(request, state.clone()));
+            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let _ = server.serve_connection(TokioIo::new(stream), answers).await;
+        }
+    }
+}
+
+/// Answers one stream of HTTP/2, until the client resets it.
+async fn answer(
+    request: Request<Incoming>,
+    state: Arc<State>,
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+    state.requests.fetch_add(1, Ordering::SeqCst);
+    let open = Open::new(&state);
+    let path = request.uri().path();
+    if path.contains(HEAD) {
+        std::future::pending::<()>().await;
+    }
+    if !state.drips_body(path) {
+        return Ok(Response::new(Full::new(Bytes::from_static(b"{}")).boxed()));
+    }
+    let drip = unfold((open, b"{" as &'static [u8]), async |(open, byte)| {
+        tokio::time::sleep(BETWEEN).await;
+        let frame = Ok::<_, Infallible>(Frame::data(Bytes::from_static(byte)));
+        Some((frame, (open, b" " as &'static [u8])))
+    });
+    let body = BodyExt::boxed(StreamBody::new(Box::pin(drip)));
+    let response = Response::builder().header("content-type", "application/json");
+    Ok(response.header("content-length", "100000").body(body).unwrap())
 }
 
 /// Answers one request, until the client goes.
@@ -104,7 +188,7 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) {
     state.requests.fetch_add(1, Ordering::SeqCst);
     let head = String::from_utf8_lossy(&head);
     let target = head.split(' ').nth(1).unwrap_or_default();
-    let dripping_body = target.contains(BODY) || state.everywhere.load(Ordering::SeqCst);
+    let dripping_body = state.drips_body(target);
     let answer = match target.contains(HEAD) {
         true => "",
         false if dripping_body => {

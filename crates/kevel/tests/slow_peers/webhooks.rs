@@ -3,7 +3,7 @@
 use kevel_test_support::{Cluster, until};
 use serde_json::{Value, json};
 
-use super::dripping::{BODY, Dripping, HEAD};
+use super::dripping::{BODY, Dripping, HEAD, Protocol};
 use super::{base64, on_time};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -26,10 +26,19 @@ fn configuration(name: &str, client_config: &Value, policy: &str) -> String {
     json!({"metadata": {"name": name}, "webhooks": [webhook]}).to_string()
 }
 
-/// The webhook's time is for the whole answer, and the words are those of the reference's client.
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_admission_webhooks_end_at_their_timeout() {
-    let server = Dripping::start("localhost").await;
+    admission_ends_at_timeout(Protocol::Http1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dripping_http2_admission_webhooks_end_at_their_timeout() {
+    admission_ends_at_timeout(Protocol::Http2).await;
+}
+
+/// The webhook's time is for the whole answer, and the words are those of the reference's client.
+async fn admission_ends_at_timeout(protocol: Protocol) {
+    let server = Dripping::speaking("localhost", protocol).await;
     let cluster = Cluster::alone().await;
     let post = format!("POST {CONFIG_MAPS}");
     for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
@@ -59,7 +68,7 @@ async fn dripping_admission_webhooks_end_at_their_timeout() {
                 ),
                 "{kind}"
             );
-            until(async || server.connections() == 0).await;
+            until(async || server.open() == 0).await;
             cluster.ok("admin", &format!("DELETE {configurations}/{name}"), "").await;
             cluster.until_sent("admin", &dry, &object, |answer| answer.0 == 201).await;
         }
@@ -87,11 +96,20 @@ fn definition(server: &Dripping, path: &str) -> Value {
     })
 }
 
-/// The reference's conversions do not know the request's deadline, but its answer comes then all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_conversion_webhooks_end_with_the_request() {
+    conversion_ends_with_request(Protocol::Http1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dripping_http2_conversion_webhooks_end_with_the_request() {
+    conversion_ends_with_request(Protocol::Http2).await;
+}
+
+/// The reference's conversions do not know the request's deadline, but its answer comes then all the same.
+async fn conversion_ends_with_request(protocol: Protocol) {
     for path in [HEAD, BODY] {
-        let server = Dripping::start("localhost").await;
+        let server = Dripping::speaking("localhost", protocol).await;
         let cluster = Cluster::alone().await;
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         cluster.admin.create(definitions, &definition(&server, path)).await;
@@ -108,7 +126,7 @@ async fn dripping_conversion_webhooks_end_with_the_request() {
             );
         }
         assert!(server.requests() >= 2);
-        until(async || server.connections() == 0).await;
+        until(async || server.open() == 0).await;
         cluster.stop().await;
     }
 }

@@ -28,7 +28,7 @@ const MUCH: usize = 1 << 20;
 
 /// Behaviour of a server: its writes before and after it has read the request, and whether it closes then.
 #[derive(Clone, Debug, Default)]
-struct Manner {
+pub struct Manner {
     unasked: Vec<u8>,
     writes: Vec<Vec<u8>>,
     closes: bool,
@@ -40,15 +40,16 @@ impl Manner {
         Manner { writes, ..Manner::default() }
     }
 
-    async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(self, mut io: IO) {
+    pub async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(self, mut io: IO) {
         let _ = io.write_all(&self.unasked).await;
         let _ = io.flush().await;
-        let mut asked = Vec::new();
-        while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
-            if !matches!(io.read_buf(&mut asked).await, Ok(1..)) {
-                return;
-            }
+        if read_head(&mut io).await.is_some() {
+            self.answer(io).await;
         }
+    }
+
+    /// Answers a request that has been read.
+    pub async fn answer<IO: AsyncRead + AsyncWrite + Unpin>(self, mut io: IO) {
         for write in &self.writes {
             let _ = io.write_all(write).await;
             let _ = io.flush().await;
@@ -60,9 +61,19 @@ impl Manner {
     }
 }
 
-/// A node whose kubelet has this manner, with a pod of the same name; the number of its connections.
-async fn kubelet(node: &Node, name: &str, manner: Manner) -> Arc<AtomicUsize> {
-    let (certificate, key) = node.ca.server("127.0.0.1");
+/// The head of a request; `None` if the connection ends before it does.
+pub async fn read_head(io: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if !matches!(io.read_buf(&mut head).await, Ok(1..)) {
+            return None;
+        }
+    }
+    String::from_utf8(head).ok()
+}
+
+/// TLS with a certificate and key (PEM).
+pub fn tls((certificate, key): &(String, String)) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -73,7 +84,12 @@ async fn kubelet(node: &Node, name: &str, manner: Manner) -> Arc<AtomicUsize> {
             PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
         )
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// A node whose kubelet has this manner, with a pod of the same name; the number of its connections.
+async fn kubelet(node: &Node, name: &str, manner: Manner) -> Arc<AtomicUsize> {
+    let acceptor = tls(&node.ca.server("127.0.0.1"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let object = json!({
         "metadata": {"name": name},
@@ -125,7 +141,7 @@ fn request(target: &str) -> String {
 }
 
 /// The answer to a request for another protocol: its head, and as many bytes behind it, or all that came.
-async fn upgraded(node: &Node, target: &str, behind: usize) -> (String, Vec<u8>) {
+pub async fn upgraded(node: &Node, target: &str, behind: usize) -> (String, Vec<u8>) {
     let mut client = node.connect().await;
     client.write_all(request(target).as_bytes()).await.unwrap();
     let mut heard = Vec::new();
@@ -144,7 +160,7 @@ async fn upgraded(node: &Node, target: &str, behind: usize) -> (String, Vec<u8>)
 }
 
 /// Manners, and the bytes that a client must get behind the agreement; `None` where it must be refused.
-fn manners() -> Vec<(&'static str, Manner, Option<Vec<u8>>)> {
+pub fn manners() -> Vec<(&'static str, Manner, Option<Vec<u8>>)> {
     let much = "x".repeat(MUCH);
     let early = |text: &str| Some(text.as_bytes().to_vec());
     vec![
@@ -177,6 +193,25 @@ fn manners() -> Vec<(&'static str, Manner, Option<Vec<u8>>)> {
     ]
 }
 
+/// Asserts that a client got the agreement with all that is behind it, or was refused with a code.
+pub fn assert_answer(
+    what: &str,
+    expected: Option<&[u8]>,
+    refused: u16,
+    (head, rest): &(String, Vec<u8>),
+) {
+    match expected {
+        Some(expected) => {
+            assert!(head.starts_with("HTTP/1.1 101 "), "{what}: {head}");
+            assert!(*rest == expected, "{what}: {} bytes", rest.len());
+        }
+        None => {
+            assert!(head.starts_with(&format!("HTTP/1.1 {refused} ")), "{what}: {head}");
+            assert!(!rest.starts_with(b"early"), "{what}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_around_the_agreement_are_neither_lost_nor_harmful() {
     let node = start(&[]).await;
@@ -192,17 +227,8 @@ async fn bytes_around_the_agreement_are_neither_lost_nor_harmful() {
         }
         for target in targets {
             let behind = expected.as_ref().map_or(0, Vec::len);
-            let (head, rest) = upgraded(&node, &target, behind).await;
-            match &expected {
-                Some(expected) => {
-                    assert!(head.starts_with("HTTP/1.1 101 "), "{name} {target}: {head}");
-                    assert!(rest == *expected, "{name} {target}: {} bytes", rest.len());
-                }
-                None => {
-                    assert!(head.starts_with("HTTP/1.1 500 "), "{name} {target}: {head}");
-                    assert!(!rest.starts_with(b"early"), "{name} {target}");
-                }
-            }
+            let answer = upgraded(&node, &target, behind).await;
+            assert_answer(&format!("{name} {target}"), expected.as_deref(), 500, &answer);
         }
     }
     assert_eq!(node.cluster.admin.get(&format!("{PODS}/same-segment")).await.0, 200);

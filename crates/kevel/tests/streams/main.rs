@@ -6,6 +6,7 @@ mod backend;
 mod commands;
 mod component_statuses;
 mod early;
+mod early_aggregated;
 #[path = "../admission_webhooks/hook_server.rs"]
 #[allow(dead_code)] // Other tests ask it for more.
 mod hook_server;

@@ -1,13 +1,11 @@
 //! Flags that say which APIs are served.
 
-use super::feature_gates::FeatureGates;
+use super::resource_config::{ApiChoice, Emulation, ResourceConfig};
 use crate::flags::{ConfigurationMap, EFFECTIVE, Value, parse_bool, section};
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::quote::quote;
-use kevel_controlplane::features::Feature;
-use std::collections::{BTreeMap, BTreeSet};
-use tracing::warn;
+use std::collections::BTreeSet;
 
 section! {
     /// Options that say which APIs are served.
@@ -38,7 +36,7 @@ impl ApiEnablement {
     }
 
     /// What is wrong with these options by themselves.
-    pub(super) fn validate(&self) -> Vec<String> {
+    pub(super) fn validate(&self, emulation: Emulation) -> Vec<String> {
         let config = &self.runtime_config;
         if config.len() == 1 && config.get("api/all").is_some_and(|value| value == "false") {
             return vec!["invalid runtime-config with only api/all=false".to_owned()];
@@ -57,7 +55,7 @@ impl ApiEnablement {
             let unknown: Vec<String> = unknown.into_iter().collect();
             return vec![format!("unknown api groups {}", unknown.join(","))];
         }
-        self.resource_config().err().into_iter().collect()
+        self.resource_config(emulation).err().into_iter().collect()
     }
 
     /// What the reference refuses: fairness is configured by an API that would not be served.
@@ -74,8 +72,8 @@ impl ApiEnablement {
         })
     }
 
-    /// Which resources are served.
-    pub fn resource_config(&self) -> Result<ResourceConfig, String> {
+    /// Resources that a server serves as a version, or the mistake in their names.
+    pub fn resource_config(&self, emulation: Emulation) -> Result<ResourceConfig, String> {
         let mut config = ResourceConfig::default();
         for (name, matches) in STAGES {
             let enabled = match self.runtime_config.get(name).map(String::as_str) {
@@ -86,12 +84,21 @@ impl ApiEnablement {
             };
             config.set(enabled, |_, version, _| matches(version));
         }
-        // Versions before single resources: the narrower name goes before the wider one.
+        let explicit = self.explicit()?;
+        explicit.iter().for_each(|choice| config.apply(choice));
+        if emulation.forward_compatible {
+            config.enable_newer();
+            explicit.iter().for_each(|choice| config.apply(choice));
+        }
+        config.at_version(emulation, &explicit).map_err(|error| error.to_string())
+    }
+
+    /// Choices by name, versions before single resources: the narrower name goes before the wider one.
+    fn explicit(&self) -> Result<Vec<ApiChoice>, String> {
         let mut names = self.names()?;
         names.sort_by_key(|name| name.resource.is_some());
-        for Name { key, version, resource } in names {
-            let known = |known: (&str, &str)| known == (&*version.group, &*version.version);
-            if !group_versions().any(known) {
+        let choice = |Name { key, version, resource }: Name<'_>| {
+            if !group_versions().any(|known| known == (&*version.group, &*version.version)) {
                 return Err(format!("group version {version} that has not been registered"));
             }
             let value = self.runtime_config.get(key).map_or("", String::as_str);
@@ -105,10 +112,9 @@ impl ApiEnablement {
                     quote(resource)
                 ));
             }
-            config
-                .set(enabled, |g, v, r| known((g, v)) && resource.is_none_or(|wanted| wanted == r));
-        }
-        Ok(config)
+            Ok(ApiChoice { version, resource: resource.map(str::to_owned), enabled })
+        };
+        names.into_iter().map(choice).collect()
     }
 
     /// The names that are not those of a stage.
@@ -155,71 +161,6 @@ fn stage_of(version: &str) -> Option<&str> {
     let numbered = stage.len() < rest.len();
     (major > 0 && numbered != stage.is_empty()).then_some(stage)
 }
-
-/// Which built-in resources are served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceConfig {
-    enabled: BTreeMap<(&'static str, &'static str, &'static str), bool>,
-}
-
-impl Default for ResourceConfig {
-    /// What is served unless asked otherwise.
-    fn default() -> Self {
-        let resources = builtin::resources().iter().filter(|r| !r.path.contains('/'));
-        ResourceConfig {
-            enabled: resources.map(|r| ((r.group, r.version, r.path), r.on)).collect(),
-        }
-    }
-}
-
-impl ResourceConfig {
-    /// Whether the resource is served; a subresource goes with its resource.
-    ///
-    /// ```
-    /// use kube_apiserver::options::ResourceConfig;
-    /// assert!(ResourceConfig::default().enabled("apps", "v1", "deployments/scale"));
-    /// ```
-    pub fn enabled(&self, group: &str, version: &str, resource: &str) -> bool {
-        let resource = resource.split('/').next().unwrap_or_default();
-        let known = self.enabled.get(&(group, version, resource));
-        known.copied().unwrap_or_else(|| self.any_enabled(group, version))
-    }
-
-    /// Whether anything in the version of the group is served.
-    pub fn any_enabled(&self, group: &str, version: &str) -> bool {
-        self.enabled.iter().any(|(&(g, v, _), &enabled)| enabled && (g, v) == (group, version))
-    }
-
-    /// Without the resources whose feature is off, whatever `--runtime-config` says: what keeps them
-    /// safe is off with it.
-    pub(super) fn without_disabled(mut self, gates: &FeatureGates) -> Self {
-        for (group, plural, gate) in GATED.iter().filter(|(.., gate)| !gates.enabled(*gate)) {
-            let asked = self.enabled.iter().any(|((g, _, p), on)| *on && (g, p) == (group, plural));
-            if asked {
-                warn!("{gate} storage is disabled because the {gate} feature gate is disabled");
-            }
-            self.set(false, |g, _, p| (g, p) == (*group, *plural));
-        }
-        self
-    }
-
-    fn set(&mut self, enabled: bool, matches: impl Fn(&str, &str, &str) -> bool) {
-        for ((group, version, resource), value) in &mut self.enabled {
-            if matches(group, version, resource) {
-                *value = enabled;
-            }
-        }
-    }
-}
-
-/// Resources that are served only if a feature is on, too.
-const GATED: &[(&str, &str, Feature)] = &[
-    ("certificates.k8s.io", "clustertrustbundles", Feature::ClusterTrustBundle),
-    ("certificates.k8s.io", "podcertificaterequests", Feature::PodCertificateRequest),
-    ("scheduling.k8s.io", "podgroups", Feature::GenericWorkload),
-    ("scheduling.k8s.io", "workloads", Feature::GenericWorkload),
-    ("storagemigration.k8s.io", "storageversionmigrations", Feature::StorageVersionMigrator),
-];
 
 /// Every version of a group that may be named.
 fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -297,7 +238,7 @@ mod tests {
             ("", ("resource.k8s.io", "v1beta1", "resourceclaims"), false),
             ("api/beta=true", ("resource.k8s.io", "v1beta1", "resourceclaims"), true),
         ] {
-            let config = enablement(flag).resource_config().unwrap();
+            let config = enablement(flag).resource_config(Emulation::default()).unwrap();
             assert_eq!(config.enabled(group, version, resource), enabled, "{flag}");
         }
     }
@@ -322,7 +263,7 @@ mod tests {
                  lowercase plural, not \"Deployments\"",
             ),
         ] {
-            assert_eq!(enablement(flag).validate(), [message], "{flag}");
+            assert_eq!(enablement(flag).validate(Emulation::default()), [message], "{flag}");
         }
         for (flag, conflict) in [
             ("", None),

@@ -1,10 +1,9 @@
 //! Flags that say how a client is recognised.
 
-use super::feature_gates::FeatureGates;
 use crate::flags::{EFFECTIVE, Given, StringArray, StringPairs, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
-use kevel_controlplane::features::Feature;
+use kevel_features::{Feature, FeatureGates};
 use std::collections::BTreeSet;
 
 section! {

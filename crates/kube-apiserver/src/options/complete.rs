@@ -1,15 +1,16 @@
 //! What follows from the options.
 
+use super::feature_gates::{FlagError, feature_gates};
 use super::files::read_error;
-use super::{
-    EffectiveVersion, FeatureGates, ResourceConfig, ServerRunOptions, ServiceIps, StorageKind,
-};
+use super::{Emulation, ResourceConfig, ServerRunOptions, ServiceIps, StorageKind};
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
 use kevel_clock::Clock;
+use kevel_features::{EffectiveVersion, FeatureGates, VersionError};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use thiserror::Error;
 use tracing::{info, warn};
 
 /// Options with everything that follows from them. Only [`ServerRunOptions::complete`] makes them.
@@ -79,19 +80,33 @@ const WARN_ONLY_EXPIRATION_SECONDS: i64 = 60 * 60 + 7;
 /// The validity of an extended token.
 const EXTENDED_EXPIRATION_SECONDS: i64 = 365 * 24 * 60 * 60;
 
+/// Mistake in the flags of versions and features, in the reference's words.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum ComponentGlobalsError {
+    /// In `--emulated-version` or `--min-compatibility-version`.
+    Version(#[from] VersionError),
+    /// In `--feature-gates`.
+    Gates(#[from] FlagError),
+}
+
 impl ServerRunOptions {
     /// The features and the version that the flags ask for. Everything else may depend on them, so
     /// a mistake in them is told alone.
-    pub fn component_globals(&self) -> Result<(FeatureGates, EffectiveVersion), String> {
+    pub fn component_globals(
+        &self,
+    ) -> Result<(FeatureGates, EffectiveVersion), ComponentGlobalsError> {
         let generic = &self.generic;
-        let version =
-            EffectiveVersion::new(&generic.emulated_version, &generic.min_compatibility_version)?;
-        Ok((FeatureGates::new(&generic.feature_gates)?, version))
+        let emulated = generic.emulated_version.iter().map(String::as_str);
+        let min_compatibility = generic.min_compatibility_version.iter().map(String::as_str);
+        let version = EffectiveVersion::new(emulated, min_compatibility)?;
+        Ok((feature_gates(&generic.feature_gates, version)?, version))
     }
 
     /// Fills in what follows from the flags.
     pub fn complete(mut self) -> Result<CompletedOptions, String> {
-        let (feature_gates, effective_version) = self.component_globals()?;
+        let (feature_gates, effective_version) =
+            self.component_globals().map_err(|error| error.to_string())?;
         let service_ips = ServiceIps::new(&self.misc.service_cluster_ip_range)?;
         let storage = self.storage();
         let own_pki = self.complete_own_files(storage);
@@ -289,8 +304,18 @@ impl CompletedOptions {
 
     /// Which built-in resources are served.
     pub fn resource_config(&self) -> ResourceConfig {
-        let config = self.flags.api_enablement.resource_config().unwrap_or_default();
-        config.without_disabled(&self.feature_gates)
+        let config = self.flags.api_enablement.resource_config(self.emulation());
+        config.unwrap_or_default().without_disabled(&self.feature_gates)
+    }
+
+    /// Version of which the resources are.
+    pub fn emulation(&self) -> Emulation {
+        let generic = &self.flags.generic;
+        Emulation {
+            version: self.effective_version.emulation,
+            forward_compatible: generic.emulation_forward_compatible,
+            runtime_config_forward_compatible: generic.runtime_config_emulation_forward_compatible,
+        }
     }
 }
 

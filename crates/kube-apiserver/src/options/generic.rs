@@ -1,6 +1,6 @@
 //! Flags of every API server, whatever it serves.
 
-use crate::flags::{EFFECTIVE, Multimap, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Multimap, Strings, section};
 use kevel_api::duration::Duration;
 use std::net::IpAddr;
 
@@ -17,10 +17,10 @@ section! {
         cors_allowed_origins: Strings, EFFECTIVE;
         /// Version whose APIs and features to show instead of the server's own, as major.minor or
         /// kube=major.minor, from 1.33 to 1.36.
-        emulated_version: Strings, PENDING;
+        emulated_version: Strings, EFFECTIVE;
         /// Also serve the versions of beta and stable APIs that came after the emulated version
         /// and are preferred over those enabled. Only with an emulated version below the server's.
-        emulation_forward_compatible: bool = "false", PENDING;
+        emulation_forward_compatible: bool = "false", EFFECTIVE;
         /// Host name for the URLs that lead back to this server, as in OpenID discovery.
         external_hostname: String, EFFECTIVE;
         /// Features to switch on or off, as name=true or name=false, comma separated; may be
@@ -44,7 +44,7 @@ section! {
         /// Oldest version of the control plane's components that this server must get along with,
         /// as major.minor or kube=major.minor. Not above the emulated version; one minor version
         /// below it unless given.
-        min_compatibility_version: Strings, PENDING;
+        min_compatibility_version: Strings, EFFECTIVE;
         /// Seconds for which a watch is kept open at least; each gets a random time above it, so
         /// that they do not end together.
         min_request_timeout: i64 = "1800", EFFECTIVE;
@@ -53,7 +53,7 @@ section! {
         /// Serve the group versions that --runtime-config enables even if they came after the
         /// emulated version; otherwise such a group version is an error. Only with an emulated
         /// version below the server's.
-        runtime_config_emulation_forward_compatible: bool = "false", PENDING;
+        runtime_config_emulation_forward_compatible: bool = "false", EFFECTIVE;
         /// For how long the server goes on serving after it was told to stop. Meanwhile /readyz
         /// fails, so that load balancers can turn away; /healthz and /livez succeed.
         shutdown_delay_duration: Duration = "0s", EFFECTIVE;

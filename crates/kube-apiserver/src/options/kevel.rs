@@ -1,6 +1,8 @@
 //! Flags that the reference does not have.
 
-use crate::flags::{EFFECTIVE, Value, ValueType, section};
+use kevel_controllers::ControllerSelection;
+
+use crate::flags::{EFFECTIVE, Strings, Value, ValueType, section};
 
 section! {
     /// Options that the reference does not have.
@@ -11,6 +13,32 @@ section! {
         /// Where objects are kept: embedded (in --data-dir), memory (nowhere else) or etcd (in
         /// --etcd-servers). Without the flag: etcd if there are --etcd-servers, else embedded.
         storage: Option<StorageKind>, EFFECTIVE;
+        /// Controllers of kube-controller-manager that run in this server while no controller manager holds its
+        /// lease, in its syntax: '*' enables all that are on by default, 'foo' enables the controller named 'foo',
+        /// '-foo' disables it. Without the flag: all if the storage is embedded or memory, none if it is etcd.
+        controllers: Strings, EFFECTIVE;
+    }
+}
+
+impl Kevel {
+    /// Wrong names of controllers.
+    pub(super) fn validate(&self) -> Vec<String> {
+        let errors = ControllerSelection::parse(&self.controllers).err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl super::CompletedOptions {
+    /// Controllers that run in the server.
+    pub fn controllers(&self) -> ControllerSelection {
+        let flags = &self.flags;
+        match (flags.given.has("controllers"), self.storage) {
+            (true, _) => ControllerSelection::parse(&flags.kevel.controllers).unwrap_or_default(),
+            (false, StorageKind::Embedded | StorageKind::Memory) => {
+                ControllerSelection::standalone()
+            }
+            (false, StorageKind::Etcd) => ControllerSelection::none(),
+        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Flags of the log.
 
-use super::feature_gates::FeatureGates;
 use crate::flags::{EFFECTIVE, MOOT, PENDING, Value, ValueType, parse_uint, section};
 use kevel_api::duration::Duration;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quantity::Quantity;
 use kevel_api::quote::quote;
-use kevel_controlplane::features::Feature;
+use kevel_features::{Feature, FeatureGates};
 
 section! {
     /// Options of the log.

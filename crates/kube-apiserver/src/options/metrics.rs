@@ -1,9 +1,15 @@
 //! Flags of the metrics.
 
+use std::collections::BTreeMap;
+
 use super::files::read_error;
-use crate::flags::{PENDING, StringToString, Strings, section};
+use crate::flags::{EFFECTIVE, PENDING, StringToString, Strings, section};
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::json_string::write_json_string;
+use kevel_api::value::Map;
+use kevel_codec::json::Unknown;
+use kevel_codec::yaml;
+use kevel_server::metrics::MetricsOptions;
 use kevel_server::version::API_LEVEL;
 
 section! {
@@ -11,11 +17,11 @@ section! {
     Metrics, "metrics" {
         /// Values that a metric's label may have, as metric,label='value,value'; others are shown
         /// as 'unexpected'.
-        allow_metric_labels: StringToString, PENDING;
+        allow_metric_labels: StringToString, EFFECTIVE;
         /// File with the same as --allow-metric-labels, a map in YAML.
-        allow_metric_labels_manifest: String, PENDING;
+        allow_metric_labels_manifest: String, EFFECTIVE;
         /// Full names of metrics to leave out, comma separated.
-        disabled_metrics: Strings, PENDING;
+        disabled_metrics: Strings, EFFECTIVE;
         /// Show the metrics that were hidden since this version, which can only be the previous
         /// minor version, as major.minor.
         show_hidden_metrics_for_version: String, PENDING;
@@ -76,6 +82,31 @@ impl Metrics {
             errors.push(FieldError::invalid(&metrics, BadValue::Text(self.as_json()), both));
         }
         errors.iter().map(FieldError::to_string).collect()
+    }
+
+    /// Limits on what is exported. Fails where the manifest cannot be read.
+    pub fn shown(&self) -> std::io::Result<MetricsOptions> {
+        let mut allowed: BTreeMap<String, String> = BTreeMap::new();
+        for (key, values) in self.allow_metric_labels.iter() {
+            allowed.insert(key.clone(), values.clone());
+        }
+        let manifest = &self.allow_metric_labels_manifest;
+        if !manifest.is_empty() {
+            let read = yaml::decode_any(&std::fs::read(manifest)?, Unknown::Ignore);
+            let read = read.map_err(|error| std::io::Error::other(error.to_string()))?;
+            for (key, values) in read.value.as_map().into_iter().flat_map(Map::iter) {
+                allowed.insert(key.to_owned(), values.as_str().unwrap_or_default().to_owned());
+            }
+        }
+        let allowed = allowed.iter().filter_map(|(key, values)| {
+            let (metric, label) = key.split_once(',')?;
+            let values = values.split(',').map(str::to_owned).collect();
+            Some(((metric.to_owned(), label.to_owned()), values))
+        });
+        Ok(MetricsOptions {
+            allowed_labels: allowed.collect(),
+            disabled: self.disabled_metrics.iter().cloned().collect(),
+        })
     }
 
     fn as_json(&self) -> String {

@@ -1,10 +1,9 @@
 //! Flags that belong to this server alone: services, kubelets, aggregation, peers.
 
-use super::feature_gates::FeatureGates;
 use crate::flags::{EFFECTIVE, MOOT, PENDING, PortRange, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
-use kevel_controlplane::features::Feature;
+use kevel_features::{Feature, FeatureGates};
 
 section! {
     /// Options that belong to this server alone: services, kubelets, aggregation, peers.

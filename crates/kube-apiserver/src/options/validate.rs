@@ -2,7 +2,7 @@
 
 use super::{CompletedOptions, StorageKind};
 use kevel_api::quote::quote;
-use kevel_controlplane::features::Feature;
+use kevel_features::Feature;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -24,7 +24,7 @@ impl CompletedOptions {
         errors.extend(options.authorization.validate(given));
         errors.extend(options.audit.validate());
         errors.extend(options.admission.validate(given));
-        errors.extend(options.api_enablement.validate());
+        errors.extend(options.api_enablement.validate(self.emulation()));
         errors.extend(self.token_request_error());
         errors.extend(options.metrics.validate());
         errors.extend(options.misc.peer_errors(gates));
@@ -36,6 +36,7 @@ impl CompletedOptions {
         errors.extend(options.misc.reconciler_errors());
         errors.extend(options.egress_selector.validate());
         errors.extend(options.traces.validate());
+        errors.extend(options.kevel.validate());
         errors.extend(options.refused());
         errors.extend(gates.refused());
         errors
@@ -43,7 +44,8 @@ impl CompletedOptions {
 
     fn version_errors(&self) -> Vec<String> {
         let generic = &self.flags.generic;
-        let mut errors = self.effective_version.validate();
+        let errors = self.effective_version.validate();
+        let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         for (name, set) in [
             ("EmulationForwardCompatible", generic.emulation_forward_compatible),
             (

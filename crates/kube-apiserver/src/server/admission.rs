@@ -11,18 +11,17 @@ use kevel_api::value::Value;
 use kevel_auth::Escalation;
 use kevel_codec::json::{Unknown, encode_any};
 use kevel_codec::yaml;
-use kevel_controlplane::DefaultServiceAccounts;
 use kevel_controlplane::admission::{self, Context, TolerationSeconds};
-use kevel_controlplane::features::Feature;
 use kevel_extensions::Extensions;
+use kevel_features::Feature;
 use kevel_server::admission::Admission;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::resource::Resources;
 
 use super::aggregator::service_resolver;
-use super::authentication::Controller;
 use super::authorization::Authorization;
 use super::config::Config;
+use super::csr_durations::CsrDurations;
 
 /// The kinds that the file of `--admission-control-config-file` may be of.
 const KINDS: [(&str, &str); 2] = [
@@ -32,18 +31,6 @@ const KINDS: [(&str, &str); 2] = [
 /// Plug-ins whose configuration could be that file itself, and what it then has.
 const LEGACY: [(&str, &str); 2] =
     [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
-
-/// The flags of those who bring users or keys of their own: who sets up a control plane by hand has
-/// a controller manager, too, or does without what it makes.
-const ACCOUNT_FLAGS: [&str; 7] = [
-    "authentication_config",
-    "authentication_token_webhook_config_file",
-    "client_ca_file",
-    "service_account_issuer",
-    "service_account_key_file",
-    "service_account_signing_key_file",
-    "token_auth_file",
-];
 
 /// The hook that lets plug-ins follow what they go by.
 const HOOK: &str = "start-apiserver-admission-initializer";
@@ -69,6 +56,7 @@ pub fn admission(
         rows: &kube.current(),
         authorizer,
         feature: &feature,
+        emulation: config.options.effective_version.emulation,
         configuration: &|name| file.of(name),
         toleration_seconds: TolerationSeconds {
             not_ready: flags.default_not_ready_toleration_seconds,
@@ -91,30 +79,16 @@ pub fn admission(
     plugins.extend(admission::always(&context)?);
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
+    if !config.options.controllers().is_empty() {
+        plugins.push(config.controllers.admission(config.options.clock.clone()));
+    }
+    plugins.push(Arc::new(CsrDurations::new(&config.metrics)));
     let followers = followers.into_inner().unwrap_or_else(PoisonError::into_inner);
     config.lifecycle.hooks.add_post_start(HOOK, |context: HookContext| async move {
         followers.into_iter().for_each(|(name, follower)| context.spawn(name, follower));
         Ok(())
     })?;
     Ok(Admission::new(plugins))
-}
-
-/// What a server does itself that has no controller manager, so that pods can be made: it has none
-/// where nobody says by which keys accounts are known.
-pub fn controllers(config: &Config) -> Result<Vec<Controller>, String> {
-    let given = &config.options.flags.given;
-    let alone = !given.has_any(&ACCOUNT_FLAGS);
-    let Some((_, files)) = config.certificates.own.as_ref().filter(|_| alone) else {
-        return Ok(Vec::new());
-    };
-    let authorities = std::fs::read_to_string(&files.ca_certificate)
-        .map_err(|error| format!("open {}: {error}", files.ca_certificate.display()))?;
-    let accounts =
-        DefaultServiceAccounts::new(config.client.clone(), &config.storages, authorities);
-    let controller = accounts.map(|accounts| {
-        ("start-default-service-accounts-controller", Box::pin(accounts.keep()) as _)
-    });
-    Ok(controller.into_iter().collect())
 }
 
 /// What the configuration file says.

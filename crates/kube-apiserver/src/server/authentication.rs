@@ -17,14 +17,14 @@ use kevel_auth::service_account::{
     LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
 use kevel_clock::Clock;
+use kevel_controller_runtime::Client;
 use kevel_controlplane::Creaters;
-use kevel_controlplane::features::Feature;
+use kevel_features::Feature;
 use kevel_server::authentication::{
     Anonymous, AudienceAgnostic, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
     TokenAuthenticator, TokenFile, TokenUnion, Union, WebSocketToken,
 };
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
-use kevel_server::controller::Client;
 use kevel_server::delegate;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::future::Pending;
@@ -248,7 +248,8 @@ fn authenticator(
         let verifier = ClientVerifier::new(roots.clone());
         let clock = options.clock.clone();
         let verify = move |chain: &[_]| verifier.verify(chain, clock.now());
-        let certificate = ClientCertificate::new(verify);
+        let uids = options.feature_gates.enabled(Feature::AllowParsingUserUIDFromCertAuth);
+        let certificate = ClientCertificate::new(verify).with_uids(uids);
         known.push(Arc::new(certificate.measured(metrics)));
     }
     let bearer = BearerToken::new(tokens, &flags.api_audiences.0);

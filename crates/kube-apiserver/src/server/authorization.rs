@@ -8,17 +8,15 @@ use kevel_auth::authorization::{
     Lasting, NodeAuthorizer, NodeFeatures, WebhookConfiguration,
 };
 use kevel_auth::reviews::{AccessReview, RulesReview};
-use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
+use kevel_auth::{Rbac, Sources};
 use kevel_controlplane::Creaters;
-use kevel_controlplane::features::Feature;
+use kevel_features::Feature;
 use kevel_server::authorization::Authorizer;
-use kevel_server::controller::Client;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::lifecycle::Tasks;
 use kevel_server::metrics::Metrics;
 use kevel_server::storages::Storages;
 
-use super::authentication::Controller;
 use crate::options::CompletedOptions;
 
 /// The name of a webhook that flags describe.
@@ -109,22 +107,6 @@ impl Authorization {
         if let Some(node) = &self.node {
             node.follow(storages, tasks);
         }
-    }
-
-    /// What a server does itself that has no controller manager.
-    pub fn controllers(
-        &self,
-        options: &CompletedOptions,
-        storages: &Storages,
-        client: &Client,
-    ) -> Vec<Controller> {
-        let cluster_roles = storages.get("rbac.authorization.k8s.io", "clusterroles").cloned();
-        let cluster_roles = cluster_roles.filter(|_| alone(options));
-        let controller = cluster_roles.map(|cluster_roles| {
-            let controller = aggregate_cluster_roles(client.clone(), cluster_roles);
-            ("start-cluster-role-aggregation-controller", Box::pin(controller) as _)
-        });
-        controller.into_iter().collect()
     }
 }
 

@@ -4,33 +4,33 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kevel_auth::bootstrap;
-use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
-    Capabilities, Features, IdentityLease, LeaderElectionController, LeaderElectionTimers,
-    LeaderElector, RowsConfig, StorageVersionManager, collect_identity_leases, priority_classes,
-    rows, system_namespaces,
+    Capabilities, IdentityLease, LeaderElectionController, LeaderElectionTimers, LeaderElector,
+    RowsConfig, StorageVersionManager, collect_identity_leases, priority_classes, rows,
+    system_namespaces,
 };
 use kevel_extensions::Extensions;
+use kevel_features::Feature;
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::egress::EgressType;
-use kevel_server::endpoints::Endpoints;
+use kevel_server::endpoints::{Endpoints, RequestFeatures};
 use kevel_server::handler::{Filter, Filtered, Handler};
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
 use kevel_server::resource::{Resource, Resources};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 
-use super::admission::{self, admission};
+use super::admission::admission;
 use super::aggregator;
 use super::audit::auditor;
 use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, seconds};
 use super::extensions::{add_hooks, extensions};
 use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
-use super::{PreparedServer, health, peers, services, storage};
+use super::{PreparedServer, controllers, health, peers, services, storage};
 
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
@@ -43,6 +43,10 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
         admission: admission(&config, &kube_rows, &extensions)?,
         authorizer: Some(config.authorization.authorizer.clone()),
         min_request_timeout: seconds(config.options.flags.generic.min_request_timeout),
+        features: RequestFeatures {
+            compression: config.options.feature_gates.enabled(Feature::APIResponseCompression),
+            watch_list: config.options.feature_gates.enabled(Feature::WatchList),
+        },
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
         let (endpoints, next) = (endpoints.clone(), Some(next));
@@ -68,8 +72,10 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
     let to_webhooks = config.egress.dialer(EgressType::ControlPlane);
     let audit = auditor(&config.options, to_webhooks, &metrics)?;
-    let internal = chain::internal(audit.clone(), front_server.clone());
-    config.loopback.lead_to(&internal);
+    let authorizer = config.authorization.authorizer.clone();
+    let internal = |handler| chain::internal(audit.clone(), authorizer.clone(), &metrics, handler);
+    let own = internal(front_server.clone());
+    config.loopback.lead_to(&own);
     let aggregator = aggregator::aggregator(
         &config,
         &aggregator_rows,
@@ -112,11 +118,14 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
+    // Controllers see what clients see, aggregated APIs and discovery included.
+    let started = controllers::start(&config, internal(front.clone()), &tables);
+    started.map_err(|error| error.to_string())?;
     let mut chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
     chain_config.storage_versions = storage_versions;
     chain_config.peer_proxy = peers.map(|peers| Arc::new(peers.proxy()) as Arc<dyn Filter>);
     let handler = chain::build(chain_config, front);
-    prepared(config, &metrics, audit, internal, handler)
+    prepared(config, &metrics, audit, own, handler)
 }
 
 fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Result<Arc<Resources>, String> {
@@ -133,26 +142,30 @@ fn install_as(
         groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
     };
     let resources = Resources::default();
-    let allocations =
-        config.services.iter().map(|services| (("", "services"), services.allocation()));
     let capabilities = Capabilities {
         allow_privileged: config.options.flags.misc.allow_privileged,
-        features: Features::new(|gate| config.options.feature_gates.enabled(gate)),
+        features: config.options.feature_gates.effective(),
         clock: config.options.clock.clone(),
     };
+    let services = config.services.iter();
+    let allocations =
+        services.map(|services| (("", "services"), services.allocation(&capabilities)));
+    let allocations = allocations.collect();
     let rows = rows(
         wanted,
         &RowsConfig {
             storages: &config.storages,
             creaters: config.creaters.clone(),
             connecters: config.connecters.clone(),
-            allocations: allocations.collect(),
+            allocations,
             listers: vec![(("", "componentstatuses"), config.component_statuses.clone())],
             capabilities,
         },
     )?;
+    let hashed = config.options.feature_gates.enabled(Feature::StorageVersionHash);
     let spoken = |mut resource: Resource| {
         resource.conventions.cbor = config.cbor();
+        resource.conventions.storage_version_hash = hashed;
         resource
     };
     resources.install(rows.into_iter().map(spoken).map(row));
@@ -165,7 +178,11 @@ fn start_kube(config: &Config) -> Result<(), String> {
         config;
     let hooks = &config.lifecycle.hooks;
     if authorization.uses_rbac {
-        hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client.clone()))?;
+        let on = |name: &&str| {
+            Feature::from_name(name).is_some_and(|gate| options.feature_gates.enabled(gate))
+        };
+        let on = bootstrap::gates().into_iter().filter(on).collect();
+        hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client.clone(), on))?;
     }
     if storages.get("scheduling.k8s.io", "priorityclasses").is_some() {
         hooks.add_post_start(priority_classes::HOOK, priority_classes::hook(client.clone()))?;
@@ -179,8 +196,6 @@ fn start_kube(config: &Config) -> Result<(), String> {
         hooks.run("start-encryption-provider-config-automatic-reload", encryption.follow())?;
     }
     let mut controllers = authentication.controllers(options, certificates, storages, client)?;
-    controllers.extend(authorization.controllers(options, storages, client));
-    controllers.extend(admission::controllers(config)?);
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
@@ -291,6 +306,14 @@ fn chain_config(
         max_requests_in_flight: usize::try_from(flags.max_requests_inflight).unwrap_or(0),
         max_mutating_requests_in_flight: usize::try_from(flags.max_mutating_requests_inflight)
             .unwrap_or(0),
+        ends_unauthenticated_connections: config
+            .options
+            .feature_gates
+            .enabled(Feature::UnauthenticatedHTTP2DOSMitigation),
+        constrained_impersonation: config
+            .options
+            .feature_gates
+            .enabled(Feature::ConstrainedImpersonation),
         hsts_directives: flags.strict_transport_security_directives.0.clone(),
         cors_allowed_origins: chain::cors_origins(&flags.cors_allowed_origins.0)
             .unwrap_or_default(),
@@ -336,4 +359,16 @@ fn prepared(
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_of_bootstrap_roles_exist() {
+        for name in bootstrap::gates() {
+            assert!(Feature::from_name(name).is_some(), "{name}");
+        }
+    }
 }

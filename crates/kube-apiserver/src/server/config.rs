@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_controlplane::features::Feature;
+use kevel_controller_runtime::{Client, Loopback};
+use kevel_controllers::ControllersBuilder;
 use kevel_controlplane::service::Services;
 use kevel_controlplane::{ComponentStatuses, Connecters, Creaters, StorageOptions, storages};
 use kevel_encryption::DynamicTransformers;
+use kevel_features::Feature;
 use kevel_server::backends::{Backend, Backends};
-use kevel_server::controller::{Client, Loopback};
 use kevel_server::egress::EgressSelector;
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
@@ -67,6 +68,8 @@ pub struct Config {
     pub connecters: Connecters,
     /// Whether the parts of the control plane are well.
     pub component_statuses: Arc<ComponentStatuses>,
+    /// The controllers of the server, and the admission step that stops them.
+    pub controllers: ControllersBuilder,
     /// Who gives services addresses and ports, where services are served.
     pub services: Option<Services>,
 }
@@ -84,7 +87,10 @@ impl Config {
     }
 
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
-        let metrics = Arc::new(Metrics::with_clock(options.clock.clone()));
+        let shown = options.flags.metrics.shown();
+        let shown =
+            shown.map_err(|error| format!("failed to read allow list manifest: {error}"))?;
+        let metrics = Arc::new(Metrics::new(options.clock.clone(), shown));
         let lifecycle = Arc::new(Lifecycle::default());
         let shutdown = shutdown(&options);
         let listener = bind(&mut options)?;
@@ -101,7 +107,7 @@ impl Config {
             }
         };
         let storage_options = storage::storage_options(&options);
-        let backends = storage::open(&options, &egress, encrypted).await?;
+        let backends = storage::open(&options, &egress, &metrics, encrypted).await?;
         storage::count_decode_errors(&backends, &options, &metrics);
         let enabled = options.resource_config();
         let storages = storages(
@@ -121,7 +127,7 @@ impl Config {
                 .await?;
         let authorization = Authorization::new(&options, &storages, &egress, &metrics)?;
         let flow_control = flow_control(&options, &metrics);
-        let mut creaters = Creaters::default();
+        let mut creaters = Creaters::new(options.feature_gates.effective());
         authentication.add_creaters(&mut creaters);
         authorization.add_creaters(&mut creaters);
         let connecters = connecters(&options, &egress, &metrics)?;
@@ -147,6 +153,7 @@ impl Config {
             creaters,
             connecters,
             component_statuses,
+            controllers: ControllersBuilder::default(),
             services,
         })
     }

@@ -1,7 +1,7 @@
 //! The ways to nodes and into pods, as the options have them.
 
-use kevel_controlplane::features::Feature;
 use kevel_controlplane::{ConnectConfig, ConnectFeatures, Connecters, KubeletClientConfig};
+use kevel_features::Feature;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::metrics::Metrics;
 use kevel_server::proxy::TransportConfig;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kevel_controlplane::features::Feature;
 use kevel_controlplane::locations;
 use kevel_encryption::{DynamicTransformers, EncryptionMetrics, Location, Options};
+use kevel_features::Feature;
 use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_store::keys;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_extensions::{BuiltIn, Controllers, DefinitionForm, Extensions, RestOptions};
+use kevel_features::Feature;
 use kevel_server::lifecycle::HookContext;
 
 use super::aggregator::service_resolver;
@@ -17,6 +18,7 @@ pub fn extensions(config: &Config) -> Extensions {
         let resolver = resolver.as_ref().map_err(String::clone)?;
         resolver.resolve(namespace, name, port).map_err(String::from)
     };
+    let enabled = |feature| config.options.feature_gates.enabled(feature);
     let options = RestOptions {
         prefix: config.options.flags.etcd.etcd_prefix.clone(),
         engine: config.backends.default.engine.clone(),
@@ -27,6 +29,8 @@ pub fn extensions(config: &Config) -> Extensions {
         converted: Arc::default(),
         built_in: built_in(config),
         cbor: config.cbor(),
+        storage_version_hash: enabled(Feature::StorageVersionHash),
+        observed_generations: enabled(Feature::CRDObservedGenerationTracking),
     };
     let form = match config.options.storage {
         StorageKind::Etcd => DefinitionForm::Etcd,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kevel_controlplane::features::Feature;
 use kevel_controlplane::{config_consumer, config_producer};
+use kevel_features::Feature;
 use kevel_flowcontrol::{ListCost, ObjectStats, WorkEstimator};
 use kevel_server::flowcontrol::{FlowControl, ResourceFacts};
 use kevel_server::lifecycle::HookContext;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_controlplane::features::Feature;
+use kevel_features::Feature;
 use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::storage::Storage;
@@ -171,6 +171,10 @@ pub fn add_hooks(config: &Config) -> Result<(), String> {
     let hooks = &config.lifecycle.hooks;
     // What the server follows, it follows from the beginning.
     hooks.add_post_start("generic-apiserver-start-informers", |_| async { Ok(()) })?;
+    let waits = Feature::WatchCacheInitializationPostStartHook;
+    if !config.options.feature_gates.enabled(waits) {
+        return Ok(());
+    }
     let timeout = duration(config.options.flags.generic.storage_initialization_timeout);
     let storages: Vec<_> = config.storages.all().map(|(_, _, storage)| storage.clone()).collect();
     hooks.add_post_start("storage-readiness", move |context: HookContext| async move {

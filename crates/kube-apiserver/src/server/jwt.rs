@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use kevel_auth::authentication::configuration::{
     AnonymousConfiguration, AuthenticationConfiguration, ClaimMapping, ClaimValidationRule,
-    IssuerConfiguration, JwtConfiguration,
+    ConfigurationLimits, IssuerConfiguration, JwtConfiguration,
 };
 use kevel_auth::authentication::jwt::{ConfiguredTokens, JwtMetrics, SIGNING_ALGORITHMS, Source};
+use kevel_features::Feature;
 use kevel_server::certificates::Dynamic;
 use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;
@@ -43,7 +44,10 @@ impl Jwt {
                     .to_owned(),
             );
         }
-        let checked = jwt.configuration.check(&flags.service_account_issuer);
+        let checked = jwt.configuration.check(ConfigurationLimits {
+            disallowed_issuers: &flags.service_account_issuer,
+            egress_selectors: egress_selectors(options),
+        });
         checked.map_err(|error| format!("invalid authentication configuration: {error}"))?;
         Ok(jwt)
     }
@@ -66,15 +70,26 @@ impl Jwt {
         egress: EgressSelector,
         metrics: &Metrics,
     ) -> Result<Arc<ConfiguredTokens>, String> {
-        let metrics = Arc::new(JwtMetrics::new(metrics, &options.server_id()));
+        let key_sets = Feature::StructuredAuthenticationConfigurationJWKSMetrics;
+        let key_sets = options.feature_gates.enabled(key_sets);
+        let metrics = Arc::new(JwtMetrics::new(metrics, &options.server_id(), key_sets));
         let tokens =
             ConfiguredTokens::start(self.configuration, &self.algorithms, egress, metrics)?;
         if let Some(file) = self.file {
             let issuers = &options.flags.authentication.service_account_issuer;
-            tokens.follow(Source { file, disallowed_issuers: issuers.0.clone() });
+            tokens.follow(Source {
+                file,
+                disallowed_issuers: issuers.0.clone(),
+                egress_selectors: egress_selectors(options),
+            });
         }
         Ok(tokens)
     }
+}
+
+fn egress_selectors(options: &CompletedOptions) -> bool {
+    let gate = Feature::StructuredAuthenticationConfigurationEgressSelector;
+    options.feature_gates.enabled(gate)
 }
 
 fn from_file(name: &str) -> Result<Jwt, String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kevel_auth::service_account::OPEN_ID_DOCUMENTS;
-use kevel_controlplane::features::Feature;
+use kevel_features::{Feature, MajorMinor};
 use kevel_server::delegate::Path;
 use kevel_server::flowcontrol::{DUMPS, DumpHandler};
 use kevel_server::handler::Handler;
@@ -36,7 +36,8 @@ impl PlainPaths {
         let mut listed = health.paths();
         listed.extend(DOCUMENTS.map(str::to_owned));
         let version = config.options.effective_version.emulation.to_string();
-        let about = About { version, plain: Vec::new() };
+        let enums = config.options.feature_gates.enabled(Feature::OpenAPIEnums);
+        let about = About { version, plain: Vec::new(), without_enums: !enums };
         let mut paths = PlainPaths { served: Vec::new(), listed, about };
         let slis = health.slis();
         let health: Arc<dyn Handler> = Arc::new(health);
@@ -45,7 +46,13 @@ impl PlainPaths {
             paths.serve(&format!("/{name}/"), health.clone());
         }
         let flags = &config.options.flags;
-        let info = Info::reporting(flags.global.version.reported());
+        let level = |MajorMinor(major, minor)| (major.to_string(), minor.to_string());
+        let effective = config.options.effective_version;
+        let info = Info {
+            emulation: level(effective.emulation),
+            min_compatibility: level(effective.min_compatibility),
+            ..Info::reporting(flags.global.version.reported())
+        };
         let version: Arc<dyn Handler> = Arc::new(Version::new(&info).route());
         paths.serve("/version/", version.clone());
         paths.list("/version", version);

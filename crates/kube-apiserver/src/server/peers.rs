@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kevel_aggregator::{Aggregator, PeerEndpoints, Peers, PeersConfig};
-use kevel_controlplane::features::Feature;
 use kevel_controlplane::{PeerAddress, PeerLeases};
+use kevel_features::Feature;
 use kevel_server::backends::Backend;
 use kevel_server::egress::EgressType;
 use kevel_server::future::Pending;

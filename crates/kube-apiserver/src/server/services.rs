@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use kevel_controlplane::StorageOptions;
 use kevel_controlplane::service::{
-    DefaultServiceCidr, KubernetesService, KubernetesServiceOptions, Leases, PortRange, Reconciler,
-    RepairIps, RepairPorts, Services,
+    DefaultServiceCidr, IpAllocation, KubernetesService, KubernetesServiceOptions, Leases,
+    PortRange, Reconciler, RepairBitmaps, RepairIps, RepairPorts, Services,
 };
+use kevel_features::Feature;
 use kevel_server::backends::Backend;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::signals::Signal;
@@ -22,6 +23,9 @@ use crate::options::CompletedOptions;
 /// How long the first look at what services have may take.
 const FIRST_REPAIR: Duration = Duration::from_secs(60);
 
+/// Message of the reference where that takes longer.
+const FIRST_REPAIR_FAILED: &str = "unable to perform initial IP and Port allocation check";
+
 /// What services need, where they are served.
 pub fn services(
     options: &CompletedOptions,
@@ -30,9 +34,21 @@ pub fn services(
     engine: &Arc<dyn Engine>,
     caches: &Caches,
 ) -> Result<Option<Services>, String> {
-    let addresses: Vec<_> = networks(options).map(|network| network.address).collect();
-    let ports = node_ports(options)?;
-    Ok(Services::new(storages, &addresses, ports, storage, engine, caches))
+    let networks: Vec<_> = networks(options).map(|network| network.to_string()).collect();
+    let (mode, ports) = (ip_allocation(options), node_ports(options)?);
+    Ok(Services::new(storages, &networks, mode, ports, storage, engine, caches))
+}
+
+/// Record of the cluster IPs, by the gates that decide about it.
+fn ip_allocation(options: &CompletedOptions) -> IpAllocation {
+    let gates = &options.feature_gates;
+    if !gates.enabled(Feature::MultiCIDRServiceAllocator) {
+        IpAllocation::Bitmap
+    } else if gates.enabled(Feature::DisableAllocatorDualWrite) {
+        IpAllocation::Addresses
+    } else {
+        IpAllocation::Both
+    }
 }
 
 /// The networks of services' addresses: one or two.
@@ -44,6 +60,37 @@ fn networks(options: &CompletedOptions) -> impl Iterator<Item = Cidr> {
 /// Adds the hooks of the controllers of services.
 pub fn start(config: &Config) -> Result<(), String> {
     let Some(services) = &config.services else { return Ok(()) };
+    let hooks = &config.lifecycle.hooks;
+    if services.mode() == IpAllocation::Bitmap {
+        repair_bitmaps(config, services)?;
+    } else {
+        repair_addresses(config, services)?;
+    }
+
+    let kubernetes = kubernetes_service(config)?;
+    let (keeps, ready) = (kubernetes.clone(), config.lifecycle.signals.has_been_ready.wait());
+    let hook = |context: HookContext| async move {
+        keeps.remove_stale().await;
+        tokio::select! {
+            () = keeps.ensure_service() => {}
+            () = context.stop.wait() => return Ok(()),
+        }
+        let keep = async {
+            ready.await;
+            keeps.keep().await;
+        };
+        context.spawn("kubernetes-service-controller", keep);
+        Ok(())
+    };
+    hooks.add_post_start("bootstrap-controller", hook)?;
+    hooks.add_pre_shutdown("stop-kubernetes-service-controller", || async move {
+        kubernetes.stop().await;
+        Ok(())
+    })
+}
+
+/// Adds the hooks of controllers that keep an object for each cluster IP.
+fn repair_addresses(config: &Config, services: &Services) -> Result<(), String> {
     let cidrs = networks(&config.options).map(|network| network.to_string()).collect();
     let (hooks, client) = (&config.lifecycle.hooks, &config.client);
 
@@ -72,7 +119,7 @@ pub fn start(config: &Config) -> Result<(), String> {
         };
         tokio::select! {
             done = tokio::time::timeout(FIRST_REPAIR, first) => {
-                done.map_err(|_| "unable to perform initial IP and Port allocation check")?;
+                done.map_err(|_| FIRST_REPAIR_FAILED)?;
             }
             () = context.stop.wait() => return Ok(()),
         }
@@ -80,28 +127,28 @@ pub fn start(config: &Config) -> Result<(), String> {
         context.spawn("service-node-port-repair-controller", repair_ports.keep());
         Ok(())
     };
-    hooks.add_post_start("start-service-ip-repair-controllers", hook)?;
+    hooks.add_post_start("start-service-ip-repair-controllers", hook)
+}
 
-    let kubernetes = kubernetes_service(config)?;
-    let (keeps, ready) = (kubernetes.clone(), config.lifecycle.signals.has_been_ready.wait());
+/// Adds the hook of controllers that keep the bitmaps of cluster IPs.
+fn repair_bitmaps(config: &Config, services: &Services) -> Result<(), String> {
+    let mut repair_ips = RepairBitmaps::new(services);
+    let mut repair_ports = RepairPorts::new(services);
     let hook = |context: HookContext| async move {
-        keeps.remove_stale().await;
+        let first = async {
+            tokio::join!(repair_ips.first(), repair_ports.first());
+        };
         tokio::select! {
-            () = keeps.ensure_service() => {}
+            done = tokio::time::timeout(FIRST_REPAIR, first) => {
+                done.map_err(|_| FIRST_REPAIR_FAILED)?;
+            }
             () = context.stop.wait() => return Ok(()),
         }
-        let keep = async {
-            ready.await;
-            keeps.keep().await;
-        };
-        context.spawn("kubernetes-service-controller", keep);
+        context.spawn("service-ip-repair-controller", repair_ips.keep());
+        context.spawn("service-node-port-repair-controller", repair_ports.keep());
         Ok(())
     };
-    hooks.add_post_start("bootstrap-controller", hook)?;
-    hooks.add_pre_shutdown("stop-kubernetes-service-controller", || async move {
-        kubernetes.stop().await;
-        Ok(())
-    })
+    config.lifecycle.hooks.add_post_start("start-service-ip-repair-controllers", hook)
 }
 
 fn kubernetes_service(config: &Config) -> Result<KubernetesService, String> {

@@ -17,6 +17,7 @@ use kevel_store::embedded::{self, Embedded};
 use kevel_store::etcd::{self, Etcd};
 use kevel_store::keys;
 
+use super::etcd_metrics::EtcdMetrics;
 use crate::options::{CompletedOptions, StorageKind};
 
 /// How built-in kinds are written to the store.
@@ -29,7 +30,13 @@ pub fn storage_options(options: &CompletedOptions) -> StorageOptions {
     let format = if json { Format::Json } else { Format::Protobuf };
     let event_ttl = positive(flags.misc.event_ttl.0);
     let registry = registry_flags(options);
-    StorageOptions { prefix: flags.etcd.etcd_prefix.clone(), format, event_ttl, registry }
+    StorageOptions {
+        prefix: flags.etcd.etcd_prefix.clone(),
+        format,
+        event_ttl,
+        registry,
+        min_compatibility: options.effective_version.min_compatibility,
+    }
 }
 
 /// What the flags say about the storage of every resource.
@@ -54,16 +61,20 @@ fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
 pub async fn open(
     options: &CompletedOptions,
     egress: &EgressSelector,
+    metrics: &Metrics,
     over: impl Fn(Arc<dyn Engine>) -> Arc<dyn Engine>,
 ) -> Result<Backends, String> {
     let etcd = &options.flags.etcd;
     let prefix = keys::root(&etcd.etcd_prefix);
-    let default = open_default(options, egress).await?;
+    let metrics = EtcdMetrics::new(metrics);
+    let default = open_default(options, egress, &metrics).await?;
     let mut backends = Backends::new(Backend::new(over(default), &prefix));
-    for (servers, resources) in etcd.overrides() {
+    let overrides = etcd.overrides().into_iter().enumerate();
+    for (at, (servers, resources)) in overrides {
         let interval = positive(etcd.etcd_compaction_interval.0);
         let connected = Etcd::connect(etcd_options(options, egress, servers, interval)).await;
-        let engine: Arc<dyn Engine> = Arc::new(connected.map_err(|error| error.to_string())?);
+        let connected = connected.map_err(|error| error.to_string())?;
+        let engine = metrics.measure(connected, at + 1, &etcd.etcd_prefix).await;
         let backend = Backend::new(over(engine), &prefix);
         backends.overrides.push(Override { resources, backend });
     }
@@ -78,6 +89,7 @@ pub fn embedded_folder(options: &CompletedOptions) -> PathBuf {
 async fn open_default(
     options: &CompletedOptions,
     egress: &EgressSelector,
+    metrics: &EtcdMetrics,
 ) -> Result<Arc<dyn Engine>, String> {
     let flags = &options.flags;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
@@ -97,7 +109,8 @@ async fn open_default(
         StorageKind::Etcd => {
             let servers = flags.etcd.etcd_servers.0.clone();
             let connected = Etcd::connect(etcd_options(options, egress, servers, interval)).await;
-            Arc::new(connected.map_err(|error| error.to_string())?)
+            let connected = connected.map_err(|error| error.to_string())?;
+            metrics.measure(connected, 0, &flags.etcd.etcd_prefix).await
         }
     })
 }
@@ -173,7 +186,7 @@ pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
 }
 
 /// The group and resource whose objects are stored below a prefix.
-fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
+pub fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
     if let Some(built_in) = kevel_controlplane::group_resource(root, prefix) {
         return built_in;
     }

@@ -22,6 +22,7 @@ mod shutdown;
 mod slowloris;
 mod troubled_folder;
 mod unread;
+mod unreadable_definitions;
 mod watches;
 mod written;
 

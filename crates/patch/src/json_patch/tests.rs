@@ -1,3 +1,4 @@
+use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 
 use super::{Error, Patch};
@@ -70,6 +71,10 @@ fn what_does_not_apply() {
         (
             r#"[{"op":"add","path":"/l/9"}]"#,
             "error in add for path: '/l/9': Unable to access invalid index: 9: invalid index referenced",
+        ),
+        (
+            r#"[{"op":"add","path":"/l/2"}]"#,
+            "error in add for path: '/l/2': Unable to access invalid index: 2: invalid index referenced",
         ),
         (
             r#"[{"op":"add","path":"/l/x"}]"#,
@@ -181,4 +186,20 @@ fn trees_do_not_grow_deeper_than_readers_allow() {
     let moves = r#"{"op":"move","from":"/a","path":"/b"},{"op":"move","from":"/b","path":"/a"}"#;
     let patch = format!("[{}]", vec![moves; 5000].join(","));
     assert_eq!(patched(r#"{"a":{"x":1}}"#, &patch, 0).as_deref(), Ok(r#"{"a":{"x":1}}"#));
+}
+
+#[test]
+fn operations_move_no_more_than_half_a_seconds_work() {
+    let many = Value::List(vec![Value::Int(1); 1 << 20].into_iter().collect());
+    let document = Value::Map(Map::from_iter([("l", many)]));
+    for (path, applies) in [("/l/-", true), ("/l/0", false)] {
+        let operation = format!(r#"{{"op":"add","path":"{path}","value":1}}"#);
+        let patch = format!("[{}]", vec![operation; 500].join(","));
+        let (patch, _) = Patch::decode(patch.as_bytes(), Unknown::Ignore).unwrap();
+        let applied = patch.apply(document.clone(), 0).map(drop);
+        assert_eq!(applied.is_ok(), applies, "{path}: {applied:?}");
+        if let Err(error) = applied {
+            assert!(error.to_string().contains("move too much of the document"), "{error}");
+        }
+    }
 }

@@ -1,3 +1,4 @@
+mod records;
 mod versions;
 
 use kevel_api::builtin;

@@ -9,7 +9,11 @@ fn tree(json: &str) -> Value {
 }
 
 fn patched(kind: &str, document: &str, patch: &str) -> Result<String, Error> {
-    let group = if kind == "Deployment" { "apps" } else { "" };
+    let group = match kind {
+        "Deployment" => "apps",
+        "PodDisruptionBudget" => "policy",
+        _ => "",
+    };
     let schema = builtin::schema(group, "v1", kind).unwrap();
     let mut out = Vec::new();
     encode_any(&apply(tree(document), tree(patch), schema)?, &mut out);
@@ -45,6 +49,13 @@ fn maps_merge_field_by_field() {
         ("ConfigMap", r#"{"data":{"a":"1"}}"#, r#"{"data":{"$patch":"delete"}}"#, r#"{"data":{}}"#),
         ("ConfigMap", r#"{}"#, r#"{"data":{"$patch":"delete"}}"#, r#"{}"#),
         ("ConfigMap", r#"{"data":{"a":"1"}}"#, r#"{"data":5}"#, r#"{"data":5}"#),
+        // A field whose patch strategy is `replace`.
+        (
+            "PodDisruptionBudget",
+            r#"{"spec":{"selector":{"matchLabels":{"a":"1"}}}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"b":"2"}}}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"b":"2"}}}}"#,
+        ),
     ]);
 }
 
@@ -244,4 +255,18 @@ fn large_lists_merge_in_time() {
     let pod = builtin::schema("", "v1", "Pod").unwrap();
     let merged = apply(object(list(0)), object(list(25_000)), pod).unwrap();
     assert_eq!(merged.at(&["spec", "containers"]).unwrap().as_list().unwrap().len(), 75_000);
+}
+
+#[test]
+fn one_large_element_is_not_merged_without_end() {
+    let limits = |keys: std::ops::Range<usize>| {
+        let keys: Vec<String> = keys.map(|key| format!(r#""k{key:04}":"1""#)).collect();
+        format!(r#"{{"name":"a","resources":{{"limits":{{{}}}}}}}"#, keys.join(","))
+    };
+    let pod = |containers: &[String]| {
+        format!(r#"{{"spec":{{"containers":[{}]}}}}"#, containers.join(","))
+    };
+    let document = pod(&[limits(0..4000)]);
+    assert!(patched("Pod", &document, &pod(&vec![limits(0..1); 10])).is_ok());
+    assert_eq!(patched("Pod", &document, &pod(&vec![limits(0..1); 5000])), Err(Error::TOO_MUCH));
 }

@@ -45,6 +45,7 @@ pub struct ClientCertificate {
     /// with it.
     users: Mutex<HashMap<usize, Kept>>,
     lifetimes: Option<Arc<Histogram>>,
+    with_uids: bool,
 }
 
 impl std::fmt::Debug for ClientCertificate {
@@ -59,7 +60,18 @@ impl ClientCertificate {
     pub fn new(
         verify: impl Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync + 'static,
     ) -> Self {
-        ClientCertificate { verify: Box::new(verify), users: Mutex::default(), lifetimes: None }
+        ClientCertificate {
+            verify: Box::new(verify),
+            users: Mutex::default(),
+            lifetimes: None,
+            with_uids: true,
+        }
+    }
+
+    /// Takes the uid of a user from its certificate, or not (`AllowParsingUserUIDFromCertAuth`).
+    pub fn with_uids(mut self, with_uids: bool) -> Self {
+        self.with_uids = with_uids;
+        self
     }
 
     /// Records the remaining lifetime of requests' certificates.
@@ -98,9 +110,19 @@ impl ClientCertificate {
         if users.len() >= MOST_KEPT {
             users.clear();
         }
-        let user = Arc::new(user(&identity));
+        let user = Arc::new(self.user(&identity));
         users.insert(key, (identity, user.clone()));
         Ok(Some(user))
+    }
+
+    fn user(&self, identity: &ClientIdentity) -> User {
+        let uid = if self.with_uids { identity.uid.clone() } else { String::new() };
+        in_authenticated_group(User {
+            name: identity.common_name.clone(),
+            uid,
+            groups: identity.organizations.clone(),
+            extra: vec![(CREDENTIAL_ID.to_owned(), vec![identity.credential_id.clone()])],
+        })
     }
 }
 
@@ -109,13 +131,4 @@ impl Authenticator for ClientCertificate {
         let found = self.user_of(&request.connection);
         Box::pin(std::future::ready(found))
     }
-}
-
-fn user(identity: &ClientIdentity) -> User {
-    in_authenticated_group(User {
-        name: identity.common_name.clone(),
-        uid: identity.uid.clone(),
-        groups: identity.organizations.clone(),
-        extra: vec![(CREDENTIAL_ID.to_owned(), vec![identity.credential_id.clone()])],
-    })
 }

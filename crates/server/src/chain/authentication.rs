@@ -28,10 +28,16 @@ pub(super) struct Authentication {
     authenticator: Arc<dyn Authenticator>,
     users: Arc<Family<Counter>>,
     attempts: Attempts<3>,
+    ends_unauthenticated: bool,
 }
 
 impl Authentication {
-    pub(super) fn new(authenticator: Arc<dyn Authenticator>, metrics: &Metrics) -> Self {
+    /// `ends_unauthenticated`: a failed or anonymous request ends its HTTP/2 connection.
+    pub(super) fn new(
+        authenticator: Arc<dyn Authenticator>,
+        metrics: &Metrics,
+        ends_unauthenticated: bool,
+    ) -> Self {
         let attempts = Attempts {
             filter: metrics.filter_duration.with(&["authentication"]),
             total: metrics.authentication_attempts.clone(),
@@ -39,7 +45,7 @@ impl Authentication {
             results: ["success", "failure", "error"].map(|result| (result, Recorded::new())),
         };
         let users = metrics.authenticated_user_requests.clone();
-        Authentication { authenticator, users, attempts }
+        Authentication { authenticator, users, attempts, ends_unauthenticated }
     }
 }
 
@@ -78,7 +84,7 @@ impl Filter for Authentication {
                     (response, true)
                 }
             };
-            if http2 && unknown {
+            if http2 && unknown && self.ends_unauthenticated {
                 // A failed anonymous request ends its HTTP/2 connection, so that each attempt costs the client a
                 // handshake.
                 response.headers_mut().insert(header::CONNECTION, plain::CLOSE);

@@ -32,6 +32,8 @@ use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED,
 pub(super) struct Impersonation {
     pub authorizer: Arc<dyn Authorizer>,
     pub metrics: Arc<Metrics>,
+    /// The constrained ways are there, too.
+    pub constrained: bool,
 }
 
 impl Filter for Impersonation {
@@ -49,7 +51,8 @@ impl Filter for Impersonation {
             let attributes = Attributes::of(&request.info, &requestor);
             let found = self.impersonated(&wanted, &attributes).await;
             let took = started.elapsed();
-            let filter = self.metrics.filter_duration.with(&["constrainedimpersonation"]);
+            let name = if self.constrained { "constrainedimpersonation" } else { "impersonation" };
+            let filter = self.metrics.filter_duration.with(&[name]);
             filter.observe(took.as_secs_f64());
             LatencyTrackers::add_to(&request, Phase::Impersonation, took);
             match found {
@@ -77,7 +80,8 @@ impl Impersonation {
         attributes: &Attributes<'_>,
     ) -> Result<(User, String), StatusError> {
         let mut first = None;
-        for mode in &MODES {
+        let known = |mode: &&Mode| self.constrained || !mode.constrained;
+        for mode in MODES.iter().filter(known) {
             if !(mode.applies)(wanted, attributes.user) {
                 continue;
             }

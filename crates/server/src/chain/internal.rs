@@ -1,36 +1,48 @@
-//! Handler chain of in-process clients, the server's own controllers: audited, without authentication and
-//! authorization.
+//! Handler chain of in-process clients, the server's own controllers: audited and authorized, without authentication.
 
 use std::sync::Arc;
 
 use super::audit::WithAudit;
 use super::audit_init::AuditInit;
-use super::authorization::annotate_allowed;
+use super::authorization::{Authorization, annotate_allowed};
 use super::latency_trackers::WithLatencyTrackers;
 use super::{Chain, Filter};
 use crate::audit::Auditor;
+use crate::authorization::Authorizer;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
+use crate::metrics::Metrics;
 use crate::request::Request;
+use crate::user::PRIVILEGED;
 
-/// Builds the chain before `handler`. Without an auditor it is `handler` itself.
-pub fn internal(audit: Option<Arc<Auditor>>, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
-    let Some(auditor) = audit else { return handler };
+/// Builds the chain before `handler`.
+pub fn internal(
+    audit: Option<Arc<Auditor>>,
+    authorizer: Arc<dyn Authorizer>,
+    metrics: &Metrics,
+    handler: Arc<dyn Handler>,
+) -> Arc<dyn Handler> {
     let mut chain = Chain::default();
-    chain.push(AuditInit::new(Some(auditor)));
-    chain.push(WithLatencyTrackers);
-    chain.push(WithAudit);
-    chain.push(Allowed);
+    if let Some(auditor) = audit {
+        chain.push(AuditInit::new(Some(auditor)));
+        chain.push(WithLatencyTrackers);
+        chain.push(WithAudit);
+    }
+    chain.push(InternalAuthorization(Authorization::new(authorizer, metrics)));
     chain.before(handler)
 }
 
-/// Annotates the audit event as allowed, as for `system:masters`.
-#[derive(Debug)]
-struct Allowed;
+/// Authorizes users of controllers. The server itself, a member of `system:masters`, may do everything, and the
+/// authorizer is not asked: it may be a webhook that needs this server.
+struct InternalAuthorization(Authorization);
 
-impl Filter for Allowed {
+impl Filter for InternalAuthorization {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        annotate_allowed(&request, "");
-        next.handle(request)
+        let groups = request.user.as_ref().map_or(&[][..], |user| &user.groups);
+        if groups.iter().any(|group| group == PRIVILEGED) {
+            annotate_allowed(&request, "");
+            return next.handle(request);
+        }
+        self.0.filter(request, next)
     }
 }

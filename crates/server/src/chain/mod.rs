@@ -102,14 +102,19 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let origins = config.cors_allowed_origins;
     chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
     // Authenticates the request: from here on it has a user.
-    chain.push(authentication::Authentication::new(authenticator, &metrics));
+    let ends = config.ends_unauthenticated_connections;
+    chain.push(authentication::Authentication::new(authenticator, &metrics, ends));
     // After authentication: anonymous clients do not decide what is traced.
     chain.push(trace_context::Tracing);
     // Needs the user; sees what impersonation, limits and authorization say.
     chain.push_if(audit.map(|_| audit::WithAudit));
     // Before all that treats users differently.
     let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
-    chain.push(impersonation::Impersonation { authorizer: to_impersonate, metrics: metrics_of });
+    chain.push(impersonation::Impersonation {
+        authorizer: to_impersonate,
+        metrics: metrics_of,
+        constrained: config.constrained_impersonation,
+    });
     // After impersonation, whose user counts; before authorization, which may call webhooks.
     match config.flow_control {
         Some(flow_control) => chain.push(priority_and_fairness::PriorityAndFairness {
@@ -173,6 +178,10 @@ pub struct Config {
     pub flow_control: Option<Arc<FlowControl>>,
     /// What is known of resources, for estimates of work.
     pub resources: Arc<dyn ResourceFacts>,
+    /// Failed and anonymous requests end their HTTP/2 connection (`UnauthenticatedHTTP2DOSMitigation`).
+    pub ends_unauthenticated_connections: bool,
+    /// Impersonation may be permitted for some requests only (`ConstrainedImpersonation`).
+    pub constrained_impersonation: bool,
     /// Refuses writes of what other servers do not know yet how this one stores it.
     pub storage_versions: Option<Arc<dyn Filter>>,
     /// Passes on what only another server of the cluster serves.
@@ -212,6 +221,8 @@ impl Config {
             cors_allowed_origins: Vec::new(),
             flow_control: None,
             resources: Arc::new(NoFacts),
+            ends_unauthenticated_connections: true,
+            constrained_impersonation: true,
             storage_versions: None,
             peer_proxy: None,
             max_requests_in_flight: 400,

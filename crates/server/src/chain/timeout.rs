@@ -1,12 +1,14 @@
 //! Timeout of requests (upstream: `WithTimeoutForNonLongRunningRequests`).
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::Body as _;
 use kevel_api::status::StatusError;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::body::{Body, Broken, Piece, Pieces};
 use crate::future::Pending;
@@ -14,7 +16,6 @@ use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::lease::Lease;
 use crate::request::Request;
-use crate::responses::failure;
 
 /// Responds 504 when a request's deadline has passed. Its handler is dropped; a write that the store has begun may
 /// still complete.
@@ -27,20 +28,47 @@ impl Filter for Timeout {
             return next.handle(request);
         };
         let trackers = LatencyTrackers::of(&request).cloned();
-        let pending = next.handle(request);
+        let mut pending = next.handle(request);
         Box::pin(async move {
-            match timeout_at(deadline, pending).await {
-                Ok(response) if response.body().size_hint().exact().is_some() => response,
-                Ok(response) => response.map(|body| Body::pieces(Until::new(body, deadline))),
-                Err(_) => {
+            // Every request is begun, so that it is audited, even if its time has passed.
+            let begun = poll_fn(|context| Poll::Ready(pending.as_mut().poll(context))).await;
+            let response = match begun {
+                Poll::Ready(response) => Some(response),
+                Poll::Pending => tokio::select! {
+                    // First: a webhook's timeout that ends with the request's is the request's.
+                    biased;
+                    () = sleep_until(deadline) => None,
+                    response = pending => Some(response),
+                },
+            };
+            match response {
+                Some(response) if response.body().size_hint().exact().is_some() => response,
+                Some(response) => response.map(|body| Body::pieces(Until::new(body, deadline))),
+                None => {
                     if let Some(series) = trackers.as_ref().and_then(LatencyTrackers::series) {
                         series.terminated(504);
                     }
-                    failure(out_of_time())
+                    timed_out()
                 }
             }
         })
     }
+}
+
+/// Response to a request that timed out. As the reference's, its Status has no kind: client-go takes it for none, and
+/// says that the server was unable to return a response in the time allotted.
+fn timed_out() -> Response {
+    let status = concat!(
+        r#"{"metadata":{},"status":"Failure","#,
+        r#""message":"Timeout: request did not complete within the allotted timeout","#,
+        r#""reason":"Timeout","details":{},"code":504}"#,
+        "\n"
+    );
+    let mut response = http::Response::new(Body::from(Bytes::from_static(status.as_bytes())));
+    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
 }
 
 /// Status of a request that timed out.

@@ -50,10 +50,20 @@ impl Snapshot {
             && self.tables.iter().zip(tables).all(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
     }
 
-    /// Resources of a group and version, by plural; of duplicates, the first server's.
+    /// Resources of a group and version, by plural: those of the first server that has any, which answers all requests
+    /// to the group version.
     pub fn resources(&self, group: &str, version: &str) -> BTreeMap<&str, &Arc<Resource>> {
-        let tables = self.tables.iter().rev().filter_map(|rows| rows.version(group, version));
-        tables.flatten().map(|(plural, resource)| (plural.as_str(), resource)).collect()
+        let mut tables = self.tables.iter().filter_map(|rows| rows.version(group, version));
+        let first = tables.find(|rows| !rows.is_empty()).into_iter().flatten();
+        first.map(|(plural, resource)| (plural.as_str(), resource)).collect()
+    }
+
+    /// Whether requests to a version are answered: of a group that several servers have, only those to versions of the
+    /// first.
+    pub fn is_served(&self, group: &str, version: &str) -> bool {
+        let has_group = |rows: &&Arc<Rows>| rows.groups().iter().any(|(name, _)| name == group);
+        let first = self.tables.iter().find(has_group);
+        first.is_some_and(|rows| rows.version(group, version).is_some_and(|rows| !rows.is_empty()))
     }
 
     pub fn versions(&self, group: &str) -> Option<&[String]> {
@@ -130,7 +140,8 @@ pub(super) fn api_resource_list(snapshot: &Snapshot, group: &str, version: &str)
 }
 
 fn api_resource(resource: &Resource) -> Value {
-    let hash = storage_version_hash::of(resource).unwrap_or_default();
+    let hash = storage_version_hash::of(resource);
+    let hash = hash.filter(|_| resource.conventions.storage_version_hash).unwrap_or_default();
     object([
         ("name", resource.plural.as_str().into()),
         ("singularName", resource.singular.as_str().into()),

@@ -101,9 +101,7 @@ impl Discovery {
             Target::Api => snapshot.versions("").is_some(),
             Target::Apis => true,
             Target::Group(group) => documents.group(group).is_some(),
-            Target::Version(group, version) => {
-                snapshot.versions(group)?.iter().any(|name| name == version)
-            }
+            Target::Version(group, version) => snapshot.is_served(group, version),
         };
         exists.then(|| {
             let answer = self.answer(&documents, target, routed, request);

@@ -22,6 +22,7 @@ use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
+use crate::version::API_LEVEL;
 
 /// Store and caches for the tests' resources.
 struct Keep {
@@ -129,7 +130,11 @@ const STORED_AS: [(&str, &str, &str, &str); 4] = [
 /// Built-in resources that `wanted` accepts.
 pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
     let keep = Keep::new();
-    let all: Vec<_> = builtin::resources().iter().filter(|r| wanted(r)).collect();
+    // Kinds that are there for emulated versions alone are not published.
+    let lasts = |r: &builtin::Resource| {
+        r.removed.is_none_or(|removed| removed > (API_LEVEL.0, API_LEVEL.1))
+    };
+    let all: Vec<_> = builtin::resources().iter().filter(|r| lasts(r) && wanted(r)).collect();
     let parents = all.iter().filter(|r| !r.path.contains('/'));
     let rows = parents.map(|r| {
         let kind = GroupVersionKind::from_static(r.group, r.version, r.kind);
@@ -234,6 +239,7 @@ pub(crate) fn widgets() -> Resource {
             field_labels: FieldLabels::Own,
             published: Published::Definition(text.as_slice().into()),
             converted_annotations: &[],
+            storage_version_hash: true,
         },
     }
 }
@@ -433,4 +439,31 @@ async fn rows_come_and_go_and_may_be_another_server_s() {
     assert_eq!((kind.str_at(&["group"]), kind.str_at(&["version"])), ("example.com", "v1"));
     discovery.tables[1].remove("example.com", "widgets", None);
     assert!(get(&discovery, "/apis/example.com", "").is_none());
+}
+
+#[tokio::test]
+async fn custom_kinds_are_not_listed_in_built_in_versions() {
+    let widgets = |group: &'static str, version: &'static str| {
+        let kind = GroupVersionKind::from_static(group, version, "Widget");
+        Resource { kind, ..widgets() }
+    };
+    let custom = Resources::default();
+    custom.install([widgets("apps", "v1"), widgets("apps", "v9")]);
+    let discovery = discovery(vec![rows(small), custom]);
+    let names = |version: &str| -> Vec<String> {
+        let path = format!("/apis/apps/{version}");
+        let found = parse(&body(&get(&discovery, &path, "").unwrap()));
+        found.list_at(&["resources"]).iter().map(|r| r.str_at(&["name"]).to_owned()).collect()
+    };
+    assert_eq!(names("v1"), ["deployments", "deployments/scale", "deployments/status"]);
+    // Requests to other versions of the group are not passed on; the aggregated document has them.
+    assert!(get(&discovery, "/apis/apps/v9", "").is_none());
+    let all = parse(&body(&get(&discovery, "/apis", V2).unwrap()));
+    let apps = all.list_at(&["items"]).iter().find(|g| g.str_at(&["metadata", "name"]) == "apps");
+    let versions = apps.unwrap().list_at(&["versions"]).iter().map(|version| {
+        let names = version.list_at(&["resources"]).iter().map(|r| r.str_at(&["resource"]));
+        (version.str_at(&["version"]), names.collect::<Vec<_>>())
+    });
+    let versions: Vec<_> = versions.collect();
+    assert_eq!(versions, [("v9", vec!["widgets"]), ("v1", vec!["deployments"])]);
 }

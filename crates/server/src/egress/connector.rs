@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::dialer::{DIAL_TIMEOUT, DialError, Dialer};
 use super::failure;
+use super::forward::ForwardProxy;
 use super::stream::Stream;
 
 /// Where a service is now: host and port. It is asked for every connection.
@@ -23,6 +24,7 @@ pub struct Connector {
     tcp: HttpConnector,
     dialer: Dialer,
     resolve: Option<Resolve>,
+    proxy: Option<ForwardProxy>,
 }
 
 impl std::fmt::Debug for Connector {
@@ -38,12 +40,19 @@ impl Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(DIAL_TIMEOUT));
-        Connector { tcp, dialer, resolve: None }
+        Connector { tcp, dialer, resolve: None, proxy: None }
     }
 
     /// Connects to where a service is instead.
     pub fn resolving(self, resolve: Option<Resolve>) -> Self {
         Connector { resolve, ..self }
+    }
+}
+
+impl Connector {
+    /// Connects through a proxy.
+    pub fn through(self, proxy: ForwardProxy) -> Self {
+        Connector { proxy: Some(proxy), ..self }
     }
 }
 
@@ -66,6 +75,9 @@ impl Service<Uri> for Connector {
             Err(error) => return Box::pin(std::future::ready(Err(DialError(error)))),
         };
         let address = address(&uri);
+        if let Some(proxy) = self.proxy.clone() {
+            return proxy.dial(self.dialer.clone(), address);
+        }
         if self.dialer.is_direct() {
             let tcp = self.tcp.call(uri);
             return Box::pin(async move {

@@ -164,7 +164,7 @@ async fn connect(
     proxy: &str,
     address: &str,
 ) -> Result<Box<dyn Connection>, Stage> {
-    let connected = http_connect::connect(io, proxy, address).await;
+    let connected = http_connect::connect(io, proxy, address, http_connect::EGRESS_HEADERS).await;
     connected.map(|io| Box::new(io) as _).map_err(Stage::Proxy)
 }
 

@@ -20,7 +20,7 @@ pub fn of_request(error: &(dyn Error + 'static), address: &str) -> String {
 }
 
 /// Error of a truncated response.
-pub fn of_answer(error: &(dyn Error + 'static), address: &str) -> String {
+pub(crate) fn of_answer(error: &(dyn Error + 'static), address: &str) -> String {
     match of_request(error, address) {
         // A part of the response had been received.
         reason if reason == "EOF" => "unexpected EOF".to_owned(),
@@ -62,7 +62,7 @@ pub fn of_connection(error: &io::Error, address: &str) -> String {
 }
 
 /// Error of a failed dial: like [`of_connection`], and for names that cannot be resolved.
-pub fn of_dial(error: &(dyn Error + 'static), address: &str) -> String {
+pub(crate) fn of_dial(error: &(dyn Error + 'static), address: &str) -> String {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);

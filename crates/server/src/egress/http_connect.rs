@@ -10,20 +10,23 @@ use super::stream::Connection;
 
 /// Largest head of a response: proxies send little more than a code.
 const MAX_HEAD: usize = 64 << 10;
+/// Headers that konnectivity's proxies are sent.
+pub(super) const EGRESS_HEADERS: &str = "Host: 127.0.0.1\r\n";
 /// Bytes read at a time.
 const PIECE: usize = 1 << 10;
 
-/// Asks a proxy to connect to an address; `proxy` is its name in errors.
+/// Asks a proxy to connect to an address; `proxy` is its name in errors, `headers` are whole lines.
 pub(super) async fn connect<IO: Connection>(
     mut io: IO,
     proxy: &str,
     address: &str,
+    headers: &str,
 ) -> Result<IO, String> {
     let unread = |why: String| {
         format!("reading HTTP response from CONNECT to {address} via proxy {proxy} failed: {why}")
     };
     let ask = async {
-        let request = format!("CONNECT {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let request = format!("CONNECT {address} HTTP/1.1\r\n{headers}\r\n");
         io.write_all(request.as_bytes()).await?;
         io.flush().await?;
         read_head(&mut io).await
@@ -110,7 +113,7 @@ mod tests {
     /// Result of a proxy's response, sent in pieces of a size.
     async fn answered(answer: &[u8], piece: usize) -> Result<(), String> {
         let (near, mut far) = duplex(1 << 20);
-        let ask = connect(near, "proxy:1", "10.0.0.1:443");
+        let ask = connect(near, "proxy:1", "10.0.0.1:443", EGRESS_HEADERS);
         let say = async {
             let expected = b"CONNECT 10.0.0.1:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
             let mut asked = vec![0; expected.len()];
@@ -170,7 +173,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_proxy_that_hangs_is_left() {
         let (near, _far) = duplex(1 << 10);
-        let told = connect(near, "proxy:1", "10.0.0.1:443").await.err().unwrap();
+        let told = connect(near, "proxy:1", "10.0.0.1:443", EGRESS_HEADERS).await.err().unwrap();
         assert_eq!(told, format!("{UNREAD}i/o timeout"));
     }
 }

@@ -7,6 +7,7 @@
 mod connector;
 mod dialer;
 pub mod failure;
+mod forward;
 mod http_connect;
 pub mod informational;
 mod metrics;
@@ -19,6 +20,7 @@ use std::fmt;
 
 pub use self::connector::{Connector, Resolve, address};
 pub use self::dialer::{DialError, Dialer, ProxyServer, ProxyTls};
+pub use self::forward::ForwardProxy;
 pub use self::metrics::DialMetrics;
 pub use self::stream::{Connection, Stream};
 

@@ -10,6 +10,7 @@ mod decode;
 mod decode_cbor;
 mod delete;
 mod delete_options;
+mod deprecation;
 mod get;
 mod gzip;
 mod list;
@@ -68,6 +69,23 @@ pub struct Endpoints {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// `--min-request-timeout`: shortest duration of a watch whose client sets no timeout.
     pub min_request_timeout: Duration,
+    /// Features of requests that can be switched off.
+    pub features: RequestFeatures,
+}
+
+/// Features of requests that can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestFeatures {
+    /// `APIResponseCompression`: large responses are compressed for clients that accept it.
+    pub compression: bool,
+    /// `WatchList`: a watch may ask for the state that it begins with.
+    pub watch_list: bool,
+}
+
+impl Default for RequestFeatures {
+    fn default() -> Self {
+        RequestFeatures { compression: true, watch_list: true }
+    }
 }
 
 /// Default of [`Endpoints::min_request_timeout`].
@@ -167,7 +185,7 @@ impl Endpoints {
         });
         // The deprecation warning is only sent where a route exists.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
-            resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
+            deprecation::tell(resource, &request);
         }
         let (subresource, accepted) = match routed {
             Ok(routed) => routed,
@@ -184,7 +202,8 @@ impl Endpoints {
                 use SubresourceKind::{Connecter, GetterWithOptions};
                 matches!(sub.role, Connecter(_) | GetterWithOptions(_))
             });
-        let compress = !passed_on && gzip::is_accepted(&request.parts.headers);
+        let compress =
+            self.features.compression && !passed_on && gzip::is_accepted(&request.parts.headers);
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let endpoints = self;
         let request = ResourceRequest {

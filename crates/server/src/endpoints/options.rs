@@ -151,7 +151,9 @@ impl StoredRequest<'_> {
     /// The request's ListOptions, validated.
     pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
         match &self.request.info.list_options {
-            Some(Ok(options)) => options.validate().map(|()| options),
+            Some(Ok(options)) => {
+                options.validate(self.endpoints.features.watch_list).map(|()| options)
+            }
             Some(Err(error)) => Err(StatusError::bad_request(error.clone())),
             None => Err(StatusError::internal("a request for many objects without options")),
         }

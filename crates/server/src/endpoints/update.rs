@@ -214,10 +214,11 @@ impl StoredRequest<'_> {
             false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let errors = match status {
+        let mut errors = self.endpoints.admission.check_update(attributes, &object).await?;
+        errors.append(match status {
             true => strategy.validate_status_update(&object, old),
             false => strategy.validate_update(&object, old),
-        };
+        });
         let errors = self.resource.validate_update(&object, old, errors);
         if !errors.is_empty() {
             let kind = self.said_group_kind(&object);
@@ -233,6 +234,7 @@ impl StoredRequest<'_> {
         metadata::set(&mut object, "resourceVersion", version.clone());
         ignore_managed_fields_timestamps(&mut object, old, &self.resource.ty);
         self.validate(attributes, &object).await?;
+        let stored_work = self.endpoints.admission.update_stored(attributes, &object);
         let link = object.at(&["metadata", "selfLink"]).cloned();
         let mut stored = self.to_storage(object).await?;
         if options.dry_run {
@@ -240,7 +242,9 @@ impl StoredRequest<'_> {
             metadata::set(&mut stored, "selfLink", link);
             return Ok(self.written(StatusCode::OK, stored, version).await?);
         }
-        self.store_changed(existing, stored, options, claim).await
+        let response = self.store_changed(existing, stored, options, claim).await?;
+        stored_work.into_iter().for_each(|work| work());
+        Ok(response)
     }
 
     /// Writes an object over the one that was read; nothing where nothing changed.

@@ -29,7 +29,7 @@ pub(super) fn estimate(
 fn list_request(info: &RequestInfo) -> ListRequest<'_> {
     let watch = info.verb == Verb::Watch;
     let options = match &info.list_options {
-        Some(Ok(options)) if options.validate().is_ok() => options,
+        Some(Ok(options)) if options.validate(true).is_ok() => options,
         _ => return ListRequest { watch, invalid: true, ..ListRequest::default() },
     };
     ListRequest {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::allowed::{AllowedValues, MetricsOptions};
 use super::metric::{Counter, FloatGauge, Gauge, Histogram};
 use super::text::Text;
 
@@ -35,6 +36,8 @@ pub trait Metric: Send + Sync + 'static {
 /// Metrics of one name, by label values.
 pub struct Family<M> {
     description: Description,
+    /// Allowed values of labels, if they are limited.
+    allowed: Option<AllowedValues>,
     make: Box<dyn Fn() -> M + Send + Sync>,
     hasher: RandomState,
     shards: [RwLock<HashMap<String, Arc<M>>>; SHARDS],
@@ -56,14 +59,28 @@ impl<M: Metric> Family<M> {
     ) -> Self {
         Family {
             description,
+            allowed: None,
             make: Box::new(make),
             hasher: RandomState::new(),
             shards: Default::default(),
         }
     }
 
+    /// The same family with limited values of labels.
+    pub(super) fn limited(self, options: &MetricsOptions, unexpected: &Arc<Counter>) -> Self {
+        let allowed = AllowedValues::of(options, &self.description, unexpected);
+        Family { allowed, ..self }
+    }
+
     /// The metric with these label values, in the order of the labels.
     pub fn with(&self, values: &[&str]) -> Arc<M> {
+        match &self.allowed {
+            Some(allowed) => self.series(&allowed.apply(values)),
+            None => self.series(values),
+        }
+    }
+
+    fn series(&self, values: &[&str]) -> Arc<M> {
         let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
         if let Some(metric) = shard.read().unwrap_or_else(PoisonError::into_inner).get(&key) {

@@ -3,6 +3,7 @@
 //! Recording costs a few atomic operations, and a look-up under a read lock where labels are not known before.
 //! [`Metrics`] is one server's; `/metrics` exports it.
 
+mod allowed;
 mod family;
 mod in_flight;
 pub mod labels;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_clock::Clock;
 
+pub use allowed::MetricsOptions;
 pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, FloatGauge, Gauge, Histogram};
@@ -30,6 +32,9 @@ pub use watch_events::WatchEvents;
 pub struct Metrics {
     /// Clock of the server, for gauges that show a time.
     pub clock: Clock,
+    options: MetricsOptions,
+    /// Values of labels that were not allowed.
+    unexpected: Arc<Counter>,
     families: Mutex<Vec<Arc<dyn family::Show>>>,
     /// Functions that set gauges before a scrape.
     publishers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
@@ -41,6 +46,7 @@ pub struct Metrics {
     longrunning_requests: Arc<Family<Gauge>>,
     request_terminations: Arc<Family<Counter>>,
     request_aborts: Arc<Family<Counter>>,
+    requested_deprecated_apis: Arc<Family<Gauge>>,
     /// Time in a filter, by its name.
     pub filter_duration: Arc<Family<Histogram>>,
     watch_events: Arc<Family<Counter>>,
@@ -107,7 +113,16 @@ const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut all = Families(Vec::new());
+        Metrics::new(Clock::system(), MetricsOptions::default())
+    }
+}
+
+impl Metrics {
+    /// Metrics of a server with this clock.
+    pub fn new(clock: Clock, options: MetricsOptions) -> Self {
+        let unexpected = Family::new(UNEXPECTED, Counter::default);
+        let counter = unexpected.with(&[]);
+        let mut all = Families { all: vec![Arc::new(unexpected)], options, unexpected: counter };
         let in_flight = all.gauge(
             "apiserver_current_inflight_requests",
             "[STABLE] Most requests at a time within the last second, by request kind.",
@@ -156,6 +171,12 @@ impl Default for Metrics {
                 "apiserver_request_terminations_total",
                 "[ALPHA] Requests that the server ended in self-defence.",
                 &REQUEST_CODE,
+            ),
+            requested_deprecated_apis: all.gauge(
+                "apiserver_requested_deprecated_apis",
+                "[STABLE] Deprecated APIs that were asked for, by group, version, resource, \
+                 subresource and the release without them.",
+                &["group", "version", "resource", "subresource", "removed_release"],
             ),
             request_aborts: all.counter(
                 "apiserver_request_aborts_total",
@@ -212,17 +233,12 @@ impl Default for Metrics {
             ),
             tls_handshake_errors: tls_handshake_errors.with(&[]),
             seen: requests::Seen::default(),
-            clock: Clock::system(),
-            families: Mutex::new(all.0),
+            clock,
+            families: Mutex::new(all.all),
             publishers: Mutex::default(),
+            options: all.options,
+            unexpected: all.unexpected,
         }
-    }
-}
-
-impl Metrics {
-    /// Metrics of a server with this clock.
-    pub fn with_clock(clock: Clock) -> Self {
-        Metrics { clock, ..Metrics::default() }
     }
 
     /// Registers a counter.
@@ -260,7 +276,7 @@ impl Metrics {
     }
 
     fn add<M: Metric>(&self, family: Family<M>) -> Arc<Family<M>> {
-        let family = Arc::new(family);
+        let family = Arc::new(family.limited(&self.options, &self.unexpected));
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         families.push(family.clone());
         family
@@ -278,15 +294,28 @@ impl Metrics {
         families.sort_by_key(|family| family.name());
         let mut text = Text::default();
         for family in families {
-            family.show(&mut text);
+            if !self.options.disabled.contains(family.name()) {
+                family.show(&mut text);
+            }
         }
         process::show(&mut text);
         text.into_string()
     }
 }
 
+/// Counter of label values that were not allowed.
+const UNEXPECTED: Description = Description {
+    name: "cardinality_enforcement_unexpected_categorizations_total",
+    help: "[ALPHA] Values of labels that were shown as unexpected: see --allow-metric-labels.",
+    labels: &[],
+};
+
 /// Families while they are created.
-struct Families(Vec<Arc<dyn family::Show>>);
+struct Families {
+    all: Vec<Arc<dyn family::Show>>,
+    options: MetricsOptions,
+    unexpected: Arc<Counter>,
+}
 
 impl Families {
     fn counter(
@@ -318,8 +347,8 @@ impl Families {
     }
 
     fn add<M: Metric>(&mut self, family: Family<M>) -> Arc<Family<M>> {
-        let family = Arc::new(family);
-        self.0.push(family.clone());
+        let family = Arc::new(family.limited(&self.options, &self.unexpected));
+        self.all.push(family.clone());
         family
     }
 }

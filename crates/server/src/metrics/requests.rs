@@ -31,6 +31,7 @@ pub struct Series {
     total: Arc<Family<Counter>>,
     terminations: Arc<Family<Counter>>,
     aborts: Arc<Family<Counter>>,
+    deprecated: Arc<Family<Gauge>>,
     by_code: RwLock<Vec<(u16, Arc<Counter>)>>,
     duration: Arc<Histogram>,
     /// `None` for dry runs, which are not part of the SLI.
@@ -95,6 +96,12 @@ impl Series {
         self.aborts.with(&labels).increment();
     }
 
+    /// Notes that a deprecated API was asked for, which is gone in a release, if that is known.
+    pub fn deprecated(&self, removed: &str) {
+        let Labels { group, version, resource, subresource, .. } = &self.labels;
+        self.deprecated.with(&[group, version, resource, subresource, removed]).set(1);
+    }
+
     /// Gauge of running requests with these labels, for long-running ones.
     pub fn long_running(&self) -> &Gauge {
         &self.long_running
@@ -147,6 +154,7 @@ impl Metrics {
             total: self.request_total.clone(),
             terminations: self.request_terminations.clone(),
             aborts: self.request_aborts.clone(),
+            deprecated: self.requested_deprecated_apis.clone(),
             by_code: RwLock::default(),
             duration: self.request_duration.with(&labels.of_duration()),
             sli_duration: labels.dry_run.is_empty().then(|| self.request_sli_duration.with(&short)),

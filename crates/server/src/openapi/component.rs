@@ -8,6 +8,7 @@ use kevel_api::value::{Map, Value};
 use kevel_openapi_text::Texts;
 
 use super::descriptions::with_values;
+use super::naming::{RENAMED, defined_name, full_name, is_built_in, scalar_name};
 use super::tree::{bare, group_version_kind, list, object, strings};
 use super::{descriptions, facts};
 use crate::resource::Resource;
@@ -64,56 +65,21 @@ impl<'r> Component<'r> {
     }
 }
 
-/// `com.example.v1.Widget`
-fn defined_name(row: &Resource, kind: &str) -> String {
-    let mut parts: Vec<&str> = row.kind.group.split('.').collect();
-    parts.reverse();
-    format!("{}.{}.{kind}", parts.join("."), row.kind.version)
-}
-
-/// Packages of types, by the first part of their definition's name.
-const PACKAGES: [(&str, &str); 4] = [
-    ("meta", "io.k8s.apimachinery.pkg.apis.meta"),
-    ("apiextensions", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"),
-    ("apiregistration", "io.k8s.kube-aggregator.pkg.apis.apiregistration"),
-    ("internal", "io.k8s.api.apiserverinternal"),
-];
-
-/// Full name of a type of `api/`.
-fn full_name(name: &str) -> String {
-    let (home, rest) = name.split_once('.').unwrap_or(("", name));
-    match PACKAGES.iter().find(|(short, _)| *short == home) {
-        Some((_, package)) => format!("{package}.{rest}"),
-        None => format!("io.k8s.api.{name}"),
-    }
-}
-
-fn scalar_name(scalar: Scalar) -> Option<&'static str> {
-    Some(match scalar {
-        Scalar::Time => "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
-        Scalar::MicroTime => "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",
-        Scalar::Quantity => "io.k8s.apimachinery.pkg.api.resource.Quantity",
-        Scalar::IntOrString => "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-        Scalar::Raw => "io.k8s.apimachinery.pkg.runtime.RawExtension",
-        Scalar::Json => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
-        Scalar::FieldsV1 => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
-        _ => return None,
-    })
-}
-
 /// Converts components into schemas and collects the components that they refer to.
 pub(super) struct Components<'r> {
     texts: &'r Texts,
     /// Group and version of the document; `None` for the OpenAPI 2 document of all groups.
     home: Option<(&'r str, &'r str)>,
+    /// Leaves out the values of enumerations.
+    without_enums: bool,
     found: BTreeMap<String, Component<'r>>,
     /// Components not written yet.
     waiting: Vec<Component<'r>>,
 }
 
 impl<'r> Components<'r> {
-    pub fn new(texts: &'r Texts, home: Option<(&'r str, &'r str)>) -> Self {
-        Components { texts, home, found: BTreeMap::new(), waiting: Vec::new() }
+    pub fn new(texts: &'r Texts, home: Option<(&'r str, &'r str)>, without_enums: bool) -> Self {
+        Components { texts, home, without_enums, found: BTreeMap::new(), waiting: Vec::new() }
     }
 
     /// Whether the document is OpenAPI 2, which covers all groups.
@@ -136,13 +102,21 @@ impl<'r> Components<'r> {
 
     /// A reference to a component, which is thereby added to the document.
     pub fn reference(&mut self, component: Component<'r>) -> Value {
-        let name = component.name();
+        let name = self.name(component);
         let reference = format!("{PREFIX}{name}");
         if let std::collections::btree_map::Entry::Vacant(entry) = self.found.entry(name) {
             entry.insert(component);
             self.waiting.push(component);
         }
         object([("$ref", reference.as_str().into())])
+    }
+
+    /// Name of a component in the document. In the document of all groups a custom kind leaves its name to a built-in
+    /// type that has the same one.
+    fn name(&self, component: Component<'r>) -> String {
+        let name = component.name();
+        let custom = matches!(component, Component::Defined(_) | Component::DefinedList(_));
+        if custom && self.is_v2() && is_built_in(&name) { name + RENAMED } else { name }
     }
 
     /// Writes all components that were referred to, sorted by name.
@@ -262,6 +236,9 @@ impl<'r> Components<'r> {
             put(&mut out, "x-kubernetes-patch-strategy", strategy.into());
             let key = schema.table().str(merge.key);
             put(&mut out, "x-kubernetes-patch-merge-key", key.into());
+        }
+        if self.without_enums {
+            return out;
         }
         let mut values: Vec<&str> = field.values().collect();
         values.sort_unstable();

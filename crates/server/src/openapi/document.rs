@@ -51,7 +51,7 @@ pub(super) fn make(
                 true => Info::Defined,
                 false => Info::Served(&about.version),
             };
-            v3::document(&paths(name, about, &rows), home(name), info, &texts)
+            v3::document(&paths(name, about, &rows), home(name), info, &texts, about.without_enums)
         }
     }
 }
@@ -65,13 +65,15 @@ fn v2_document(
 ) {
     let parts = remote::read(parts);
     if parts.is_empty() {
-        return v2_paths(snapshot, about, |paths| v2::document(paths, texts, sink));
+        return v2_paths(snapshot, about, |paths| {
+            v2::document(paths, texts, about.without_enums, sink)
+        });
     }
     // The set of used names is complete only at the end and needed from the start, so there are two passes.
     let mut known = Known::new(&parts);
-    v2_paths(snapshot, about, |paths| v2::document(paths, texts, &mut known));
+    v2_paths(snapshot, about, |paths| v2::document(paths, texts, about.without_enums, &mut known));
     let mut merged = Merged::new(sink, parts, known);
-    v2_paths(snapshot, about, |paths| v2::document(paths, texts, &mut merged));
+    v2_paths(snapshot, about, |paths| v2::document(paths, texts, about.without_enums, &mut merged));
     merged.finish();
 }
 

@@ -9,6 +9,7 @@ mod descriptions;
 mod document;
 mod facts;
 mod hash;
+mod naming;
 mod operation;
 mod operation_id;
 mod remote;
@@ -67,6 +68,8 @@ pub struct About {
     pub version: String,
     /// Plain paths that are documented though they belong to no API group.
     pub plain: Vec<PlainDocument>,
+    /// Leaves out the values of enumerations (`OpenAPIEnums` is off).
+    pub without_enums: bool,
 }
 
 /// A path that serves a document without a schema by GET.

@@ -1,10 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use kevel_api::gvk::GroupVersionKind;
 use kevel_test_support::{facts, openapi};
 
 use super::document::names;
 use super::*;
 use crate::discovery::tests::{parse, request, rows, widgets};
+use crate::resource::Resource;
 
 /// The parts of a document, each with its digest.
 type Digests = BTreeMap<String, String>;
@@ -33,7 +35,7 @@ fn about() -> About {
         plain("/.well-known/openid-configuration/", configuration, "application/json"),
         plain("/openid/v1/jwks/", "ServiceAccountIssuerOpenIDKeyset", "application/jwk-set+json"),
     ];
-    About { version: "unversioned".to_owned(), plain }
+    About { version: "unversioned".to_owned(), plain, without_enums: false }
 }
 
 /// The parts in which two documents differ.
@@ -242,4 +244,43 @@ async fn only_what_changes_has_a_new_hash() {
     assert!(!groups.contains(&"apiextensions.k8s.io"), "{groups:?}");
     api.tables[0].remove("example.com", "widgets", None);
     assert_eq!(hashes(&api), before);
+}
+
+#[tokio::test]
+async fn custom_kinds_replace_nothing_built_in() {
+    let widget = |group: &'static str, kind: &'static str| {
+        let list_kind = format!("{kind}List");
+        Resource { kind: GroupVersionKind::from_static(group, "v1", kind), list_kind, ..widgets() }
+    };
+    let built_in = rows(|r| r.group.is_empty() && r.path == "secrets");
+    let alone = Snapshot::new(vec![Arc::clone(&built_in.current())]);
+    let v2 = |snapshot: &Snapshot| parse(&make(snapshot, &about(), &[], &Document::V2Json));
+    let before = v2(&alone);
+    let custom = Resources::default();
+    // Its definitions have the names of built-in ones; those of the core group have the path of a built-in version.
+    custom.install([widget("core.api.k8s.io", "Secret"), widget("", "Widget")]);
+    let both = Snapshot::new(vec![Arc::clone(&built_in.current()), Arc::clone(&custom.current())]);
+    let after = v2(&both);
+    for part in ["paths", "definitions"] {
+        for (name, expected) in before.at(&[part]).and_then(Value::as_map).unwrap().iter() {
+            assert_eq!(after.at(&[part, name]), Some(expected), "{name}");
+        }
+    }
+    let definitions = after.at(&["definitions"]).unwrap();
+    for renamed in ["Secret_v2", "SecretList_v2"] {
+        let name = format!("io.k8s.api.core.v1.{renamed}");
+        let kinds = definitions.at(&[&name]).unwrap().list_at(&["x-kubernetes-group-version-kind"]);
+        assert_eq!(kinds[0].str_at(&["group"]), "core.api.k8s.io", "{renamed}");
+    }
+    assert!(after.at(&["paths", "/api/v1/widgets"]).is_none());
+}
+
+#[tokio::test]
+async fn extensions_in_protobuf_are_yaml_in_block_style() {
+    let rows = rows(|r| r.group.is_empty() && r.path == "secrets");
+    let snapshot = Snapshot::new(vec![Arc::clone(&rows.current())]);
+    let document = make(&snapshot, &about(), &[], &Document::V2Protobuf);
+    let expected = b"- group: \"\"\n  kind: Secret\n  version: v1\n";
+    let found = document.windows(expected.len()).any(|bytes| bytes == expected);
+    assert!(found, "{}", String::from_utf8_lossy(&document));
 }

@@ -22,9 +22,10 @@ pub(super) trait Sink {
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     texts: &Texts,
+    without_enums: bool,
     sink: &mut impl Sink,
 ) {
-    let mut components = Components::new(texts, None);
+    let mut components = Components::new(texts, None, without_enums);
     let mut parameters = Parameters::default();
     for (path, item) in paths {
         sink.path(path, path_item(item, &mut components, &mut parameters));

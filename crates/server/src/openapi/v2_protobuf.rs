@@ -2,7 +2,7 @@
 //! from the same pieces as the JSON.
 
 use kevel_api::value::{Map, Value};
-use kevel_codec::json;
+use kevel_codec::{json, yaml};
 
 use super::v2::Sink;
 
@@ -184,11 +184,14 @@ fn schema(value: &Value) -> Message {
     out
 }
 
-/// Any value, as text: JSON is YAML.
+/// Any value, as YAML in the block style that clients compare with; as JSON, which is YAML, where that fails.
 fn any(value: &Value) -> Message {
     let mut text = Vec::new();
-    json::encode_any(value, &mut text);
-    text.push(b'\n');
+    if yaml::encode_any(value, &mut text).is_err() {
+        text.clear();
+        json::encode_any(value, &mut text);
+        text.push(b'\n');
+    }
     let mut any = Message::default();
     any.bytes(2, &text);
     any

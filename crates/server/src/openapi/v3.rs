@@ -26,8 +26,9 @@ pub(super) fn document(
     home: Option<(&str, &str)>,
     info: Info<'_>,
     texts: &Texts,
+    without_enums: bool,
 ) -> Vec<u8> {
-    let mut components = Components::new(texts, home);
+    let mut components = Components::new(texts, home, without_enums);
     let mut out = br#"{"openapi":"3.0.0","info":"#.to_vec();
     let (title, version) = match info {
         Info::Defined => ("Kubernetes CRD Swagger", "v0.1.0"),

@@ -25,6 +25,8 @@ pub struct Conventions {
     pub published: Published,
     /// Annotations that stand for fields which a version does not have; left out of PartialObjectMetadata.
     pub converted_annotations: &'static [&'static str],
+    /// Whether discovery shows the hash of the storage version (`StorageVersionHash`).
+    pub storage_version_hash: bool,
 }
 
 /// Conversions of field labels, which differ in the message about unknown labels.
@@ -91,6 +93,7 @@ impl Conventions {
             },
             published: Published::Routes,
             converted_annotations: &[],
+            storage_version_hash: true,
         }
     }
 }

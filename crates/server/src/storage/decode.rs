@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::Value;
-use kevel_api::{convert, default};
+use kevel_api::{builtin, convert, default};
 use kevel_clock::Clock;
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
@@ -52,15 +52,30 @@ impl StoredDecode {
         }
     }
 
-    /// An object that is stored as protobuf, as a request's object is decoded: with its defaults (a version with fewer
+    /// An object that is stored as protobuf in any version of its group, as a request's object is decoded: with its defaults (a version with fewer
     /// of them may have written it), and settled. Protobuf has no place for some of what settling writes, such as the
     /// kinds of a StatefulSet's claim templates.
     fn protobuf(&self, stored: &[u8]) -> Result<Value, String> {
-        let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
+        let foreign = Some(envelope.api_version.as_str())
+            .filter(|version| !version.is_empty() && *version != self.api_version)
+            .map(|version| self.kind_in(version));
+        // A version that is no longer known has the structure of the storage's.
+        let known = foreign.as_ref().and_then(|k| builtin::schema(&k.group, &k.version, &k.kind));
+        let schema = known.unwrap_or_else(|| self.ty.schema());
         let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
         default::apply_at(&mut value, schema, &self.clock);
-        convert::convert(value, &self.kind, &self.kind.group_version(), &embedded_json)
+        let version = self.kind.group_version();
+        if let Some(foreign) = foreign {
+            value = convert::convert(value, &foreign, &version, &embedded_json)?;
+        }
+        convert::convert(value, &self.kind, &version, &embedded_json)
+    }
+
+    /// The kind in another version.
+    fn kind_in(&self, api_version: &str) -> GroupVersionKind {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        GroupVersionKind::new(group, version, self.kind.kind.as_str())
     }
 }
 
@@ -88,4 +103,89 @@ impl Decode for StoredDecode {
 /// The tree of a JSON text inside of an object, if it is one.
 pub(super) fn embedded_json(text: &str) -> Option<Value> {
     json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|decoded| decoded.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_store::cache::KeyOrder;
+
+    use super::*;
+
+    /// Wire JSON of an object that was stored as protobuf in some version; `schema` is the one it was encoded with.
+    fn read(
+        storage: &GroupVersionKind,
+        schema: (&str, &str, &str),
+        object: &str,
+    ) -> Result<Value, String> {
+        let of = |(group, version, kind)| builtin::schema(group, version, kind).unwrap();
+        let schema = of(schema);
+        let object = json::decode(object.as_bytes(), schema, json::Unknown::Report).unwrap().value;
+        let stored = protobuf::encode_object(&object, schema);
+        let decode = StoredDecode {
+            ty: TypeRef::BuiltIn(of((&storage.group, &storage.version, &storage.kind))),
+            json: JsonDecode { order: KeyOrder::Struct },
+            form: None,
+            outdated: AtomicBool::new(false),
+            api_version: storage.group_version().to_string(),
+            kind: storage.clone(),
+            clock: Clock::system(),
+        };
+        let wire = decode.decode(&stored.into(), Revision(7))?;
+        Ok(json::decode_any(&wire.bytes, json::Unknown::Ignore).unwrap().value)
+    }
+
+    #[test]
+    fn objects_stored_in_another_version_are_converted() {
+        let scaler = GroupVersionKind::from_static("autoscaling", "v2", "HorizontalPodAutoscaler");
+        let old = r#"{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"a"},
+            "spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"d"},"targetCPUUtilizationPercentage":50}}"#;
+        let form = ("autoscaling", "v1", "HorizontalPodAutoscaler");
+        let found = read(&scaler, form, old).unwrap();
+        let metric = &found.list_at(&["spec", "metrics"])[0];
+        let target = metric.at(&["resource", "target", "averageUtilization"]);
+        assert_eq!(target.and_then(Value::as_int), Some(50));
+
+        let claim = GroupVersionKind::from_static("resource.k8s.io", "v1", "ResourceClaim");
+        let old = r#"{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceClaim","metadata":{"name":"a"},
+            "spec":{"devices":{"requests":[{"name":"r","deviceClassName":"c"}]}}}"#;
+        let found = read(&claim, ("resource.k8s.io", "v1beta1", "ResourceClaim"), old).unwrap();
+        let request = &found.list_at(&["spec", "devices", "requests"])[0];
+        assert_eq!(request.str_at(&["exactly", "deviceClassName"]), "c");
+    }
+
+    #[test]
+    fn removed_versions_are_read_as_they_were_meant() {
+        let budget = GroupVersionKind::from_static("policy", "v1", "PodDisruptionBudget");
+        let label = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+        for (version, selector, expected) in [
+            ("v1", "{}".to_owned(), "{}".to_owned()),
+            (
+                "v1beta1",
+                "{}".to_owned(),
+                format!(r#"{{"matchExpressions":[{{"key":"{label}","operator":"Exists"}}]}}"#),
+            ),
+            (
+                "v1beta1",
+                format!(
+                    r#"{{"matchExpressions":[{{"key":"{label}","operator":"DoesNotExist"}}]}}"#
+                ),
+                "{}".to_owned(),
+            ),
+            (
+                "v1beta1",
+                r#"{"matchLabels":{"a":"b"}}"#.to_owned(),
+                r#"{"matchLabels":{"a":"b"}}"#.to_owned(),
+            ),
+        ] {
+            let object = format!(
+                r#"{{"apiVersion":"policy/{version}","kind":"PodDisruptionBudget","metadata":{{"name":"a"}},
+                    "spec":{{"selector":{selector}}}}}"#
+            );
+            let form = ("policy", "v1", "PodDisruptionBudget");
+            let found = read(&budget, form, &object).unwrap();
+            let mut text = Vec::new();
+            json::encode_any(found.at(&["spec", "selector"]).unwrap(), &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), expected, "{version} {selector}");
+        }
+    }
 }

@@ -1,24 +1,25 @@
 //! Connections to a server outside.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kevel_api::duration as go;
 use kevel_clock::timer_now;
+use kevel_kubeconfig::{CallAuthorization, ExecCredentials, ExecKeyPair};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::endpoint::{Credentials, Endpoint};
+use super::endpoint::Endpoint;
 use super::error::Error;
 use super::tls;
-use crate::egress::{Connector, failure, informational};
-use kevel_pki::Dynamic;
+use crate::egress::{Connector, ForwardProxy, failure, informational};
 
 /// How long a call may take by default, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,20 +44,13 @@ pub(super) type Connections = legacy::Client<HttpsConnector<Connector>, Full<Byt
 
 /// Speaks to one server: HTTP/2 or HTTP/1.1, on connections that are kept.
 pub struct Client {
-    http: Connections,
+    http: Rotating,
     scheme: Scheme,
     authority: Authority,
     /// The path of the endpoint's URL, without a slash at its end.
     base: String,
-    authorization: Authorization,
+    authorization: CallAuthorization,
     user_agent: HeaderValue,
-}
-
-/// The `Authorization` header.
-enum Authorization {
-    None,
-    Fixed(HeaderValue),
-    File(Dynamic<HeaderValue>),
 }
 
 impl std::fmt::Debug for Client {
@@ -69,9 +63,12 @@ impl Client {
     /// A client of an endpoint. Nothing is connected before the first call.
     pub fn new(endpoint: Endpoint) -> Result<Self, String> {
         let (scheme, authority, base) = location(&endpoint)?;
-        let http = connections(&endpoint)?;
-        let authorization = Authorization::new(endpoint.credentials)?;
+        let authorization =
+            CallAuthorization::new(&endpoint.credentials, endpoint.impersonation.as_ref());
+        let authorization = authorization.map_err(|error| error.to_string())?;
         let user_agent = endpoint.user_agent.map_or(USER_AGENT, HeaderValue::from_static);
+        let current = Mutex::new((None, connections(&endpoint)?));
+        let http = Rotating { endpoint, current };
         Ok(Client { http, scheme, authority, base, authorization, user_agent })
     }
 
@@ -118,8 +115,19 @@ impl Client {
         let asked = format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"");
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
-        let request = self.request(method, path, body).map_err(invalid)?;
-        exchange(&self.http, request, &asked, timer_now() + timeout, limit).await
+        let mut request = self.request(method, path, body).map_err(invalid)?;
+        let deadline = timer_now() + timeout;
+        let shown = timeout_at(deadline, self.authorization.current()).await;
+        let late = |_| Error::Timeout { request: asked.clone(), reading: false };
+        let refused = |error| invalid(format!("getting credentials: {error}"));
+        let shown = shown.map_err(late)?.map_err(refused)?;
+        request.headers_mut().extend(shown.headers);
+        let http = self.http.of(shown.of_plugin.as_deref());
+        let answer = exchange(&http, request, &asked, deadline, limit).await;
+        if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED) {
+            self.authorization.refused(shown.of_plugin).await;
+        }
+        answer
     }
 
     fn request(
@@ -145,11 +153,29 @@ impl Client {
             if method == Method::POST {
                 headers.insert(header::CONTENT_TYPE, JSON);
             }
-            if let Some(authorization) = self.authorization.current() {
-                headers.insert(header::AUTHORIZATION, authorization);
-            }
         }
         request.body(Full::new(body)).map_err(|error| error.to_string())
+    }
+}
+
+/// Connections that are made again when the certificate of a credential plug-in has changed: old ones show the old one.
+struct Rotating {
+    endpoint: Endpoint,
+    current: Mutex<(Option<ExecKeyPair>, Connections)>,
+}
+
+impl Rotating {
+    /// Connections for credentials of a plug-in.
+    fn of(&self, credentials: Option<&ExecCredentials>) -> Connections {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let key_pair = credentials.and_then(|credentials| credentials.key_pair.as_ref());
+        // What the endpoint says was good when the client was made.
+        if key_pair != current.0.as_ref()
+            && let Ok(connections) = connections(&self.endpoint)
+        {
+            *current = (key_pair.cloned(), connections);
+        }
+        current.1.clone()
     }
 }
 
@@ -166,6 +192,10 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         None => builder,
     };
     let connector = Connector::new(endpoint.dialer.clone()).resolving(endpoint.resolve.clone());
+    let connector = match &endpoint.proxy {
+        Some(url) => connector.through(ForwardProxy::new(url.clone(), tls::config(endpoint)?)),
+        None => connector,
+    };
     let connector = match endpoint.http1_only {
         true => builder.enable_http1().wrap_connector(connector),
         false => builder.enable_all_versions().wrap_connector(connector),
@@ -233,50 +263,6 @@ fn location(endpoint: &Endpoint) -> Result<(Scheme, Authority, String), String> 
         return Err("a URL must not have credentials in it".to_owned());
     }
     Ok((scheme, authority, uri.path().trim_end_matches('/').to_owned()))
-}
-
-impl Authorization {
-    fn new(credentials: Credentials) -> Result<Self, String> {
-        Ok(match credentials {
-            Credentials::None => Authorization::None,
-            Credentials::Token(token) => Authorization::Fixed(bearer(token.as_bytes())?),
-            Credentials::TokenFile(path) => {
-                let load = Dynamic::load("token", &[path], |files| {
-                    bearer(files.first().map(Vec::as_slice).unwrap_or_default())
-                });
-                Authorization::File(load?)
-            }
-            Credentials::Basic { username, password } => {
-                let pair = format!("{username}:{password}");
-                let pair = kevel_codec::base64::encode(pair.as_bytes());
-                Authorization::Fixed(secret(&format!("Basic {pair}"))?)
-            }
-        })
-    }
-
-    fn current(&self) -> Option<HeaderValue> {
-        match self {
-            Authorization::None => None,
-            Authorization::Fixed(value) => Some(value.clone()),
-            Authorization::File(file) => Some((*file.current()).clone()),
-        }
-    }
-}
-
-/// The header of a bearer's token.
-pub(super) fn bearer(token: &[u8]) -> Result<HeaderValue, String> {
-    match token.trim_ascii() {
-        [] => Err("the token is empty".to_owned()),
-        token => secret(&format!("Bearer {}", String::from_utf8_lossy(token))),
-    }
-}
-
-/// A header value that no log shows.
-fn secret(value: &str) -> Result<HeaderValue, String> {
-    let value = HeaderValue::from_str(value);
-    let mut value = value.map_err(|_| "credentials have characters that no header may have")?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use http::uri::{Parts, PathAndQuery, Scheme, Uri};
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use kevel_clock::timer_now;
+use kevel_kubeconfig::bearer;
 
-use super::client::{Connections, JSON, MAX_ANSWER, USER_AGENT, bearer, connections, exchange};
+use super::client::{Connections, JSON, MAX_ANSWER, USER_AGENT, connections, exchange};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use crate::egress::Dialer;
@@ -50,7 +51,7 @@ impl Documents {
         let mut uri = read(url).map_err(invalid)?;
         let first = uri.host().unwrap_or_default().to_owned();
         let token = token.map(|token| bearer(token.as_bytes()));
-        let mut token = token.transpose().map_err(|error| invalid(&error))?;
+        let mut token = token.transpose().map_err(|error| invalid(&error.to_string()))?;
         for _ in 0..=MAX_REDIRECTS {
             let answer =
                 exchange(&self.0, request(&uri, token.clone()), asked, deadline, MAX_ANSWER);

@@ -1,7 +1,9 @@
 //! Where a server is, and how it is spoken to.
 
 use std::fmt;
-use std::path::PathBuf;
+
+use kevel_kubeconfig::ProxyUrl;
+pub use kevel_kubeconfig::{CertificateAndKey as Identity, Credentials, ImpersonatedUser};
 
 use crate::egress::{Dialer, Resolve};
 
@@ -20,6 +22,10 @@ pub struct Endpoint {
     pub identity: Option<Identity>,
     /// What is said in the `Authorization` header.
     pub credentials: Credentials,
+    /// The user that is impersonated, if one is.
+    pub impersonation: Option<ImpersonatedUser>,
+    /// The proxy that connections go through, if not straight to the server.
+    pub proxy: Option<ProxyUrl>,
     /// Where connections lead, if not to the host of the URL.
     pub resolve: Option<Resolve>,
     /// Who makes them.
@@ -30,59 +36,9 @@ pub struct Endpoint {
     pub user_agent: Option<&'static str>,
 }
 
-/// A certificate and its key (PEM).
-#[derive(Clone)]
-pub enum Identity {
-    /// The texts.
-    Pem {
-        /// The certificate, and those of the authorities above it.
-        certificate: Vec<u8>,
-        /// The key of the first.
-        key: Vec<u8>,
-    },
-    /// Files, which are read again when they change.
-    Files {
-        /// The certificate, and those of the authorities above it.
-        certificate: PathBuf,
-        /// The key of the first.
-        key: PathBuf,
-    },
-}
-
-/// The credentials that are sent.
-#[derive(Clone, Default)]
-pub enum Credentials {
-    /// Nothing.
-    #[default]
-    None,
-    /// A bearer token.
-    Token(String),
-    /// A bearer token in a file, which is read again when it changes.
-    TokenFile(PathBuf),
-    /// A user and its password.
-    Basic {
-        /// The user.
-        username: String,
-        /// The password.
-        password: String,
-    },
-}
-
 // Keys, tokens and passwords are not printed.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("url", &self.url).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Identity")
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials")
     }
 }

@@ -32,7 +32,7 @@ pub use backoff::Backoff;
 pub use cache::{AnswerCache, CacheKey};
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
 pub use documents::Documents;
-pub use endpoint::{Credentials, Endpoint, Identity};
+pub use endpoint::{Credentials, Endpoint, Identity, ImpersonatedUser};
 pub use error::{Error, succeeded};
 pub use kubeconfig::Users;
 pub use tls::config as tls_config;

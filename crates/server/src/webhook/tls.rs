@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kevel_kubeconfig::{ExecKeyPair, ExecPlugin};
 use kevel_pki::verify::{Roots, ServerVerifier};
 use kevel_pki::{Dynamic, certified_key};
 use rustls::client::ResolvesClientCert;
@@ -10,7 +11,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
-use super::endpoint::{Endpoint, Identity};
+use super::endpoint::{Credentials, Endpoint, Identity};
 
 /// How an endpoint is spoken to.
 pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
@@ -25,11 +26,15 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
             (None, false) => Arc::new(ServerVerifier::new(Roots::of_system())),
         };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    Ok(match &endpoint.identity {
-        None => builder.with_no_client_auth(),
-        Some(identity) => {
+    Ok(match (&endpoint.identity, &endpoint.credentials) {
+        (Some(identity), _) => {
             builder.with_client_cert_resolver(Arc::new(Shown::new(identity, provider)?))
         }
+        (None, Credentials::Exec(plugin)) => {
+            let plugin = plugin.clone();
+            builder.with_client_cert_resolver(Arc::new(OfPlugin { plugin, provider }))
+        }
+        (None, _) => builder.with_no_client_auth(),
     })
 }
 
@@ -72,6 +77,29 @@ impl Shown {
 impl ResolvesClientCert for Shown {
     fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some((*self.0.current()).clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// The certificate of a credential plug-in, which is asked before each call.
+#[derive(Debug)]
+struct OfPlugin {
+    plugin: Arc<ExecPlugin>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ResolvesClientCert for OfPlugin {
+    fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let current = self.plugin.current()?;
+        let ExecKeyPair { certificate, key } = current.key_pair.as_ref()?;
+        let pair = certified_key(certificate.as_bytes(), key.as_bytes(), &self.provider);
+        if let Err(error) = &pair {
+            tracing::error!(error, "failed parsing client key/certificate of an exec plugin");
+        }
+        pair.ok().map(Arc::new)
     }
 
     fn has_certs(&self) -> bool {

@@ -88,9 +88,10 @@ async fn a_request_that_takes_too_long_is_answered() {
     let chain = TestChain::default().build(handler(|_| std::future::pending()));
     let response = chain.handle(request("GET /api/v1/pods?timeout=3s")).await;
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
     assert_eq!(
         read(response).await,
-        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\
+        "{\"metadata\":{},\"status\":\"Failure\",\
          \"message\":\"Timeout: request did not complete within the allotted timeout\",\
          \"reason\":\"Timeout\",\"details\":{},\"code\":504}\n"
     );

@@ -3,6 +3,7 @@
 
 mod audit;
 mod client;
+mod kubeconfig;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

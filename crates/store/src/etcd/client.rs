@@ -88,6 +88,9 @@ pub(super) enum Retry {
     Unsent,
 }
 
+/// Method that tells version and size of a member.
+const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+
 impl Client {
     /// Prepares the connections; they are made on first use.
     pub(super) fn new(options: &Options) -> Result<Client> {
@@ -178,12 +181,17 @@ impl Client {
         !self.distrusted.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the database file of a member.
+    pub(super) async fn db_size(&self) -> Result<i64, Status> {
+        let status = self.call(STATUS, proto::StatusRequest {}, Retry::Always).await;
+        status.map(|status: proto::StatusResponse| status.db_size)
+    }
+
     /// Whether a member's progress reports can be trusted, by its version.
     async fn is_trusted(&self, member: &Member) -> Result<bool, Status> {
         let ask = || async {
-            let path = "/etcdserverpb.Maintenance/Status";
             let status: proto::StatusResponse =
-                call_once(member.channel.clone(), path, proto::StatusRequest {}).await?;
+                call_once(member.channel.clone(), STATUS, proto::StatusRequest {}).await?;
             let trusted = tells_progress(&status.version);
             if !trusted {
                 self.distrusted.store(true, Ordering::Relaxed);

@@ -358,6 +358,11 @@ impl Engine for Etcd {
 }
 
 impl Etcd {
+    /// Bytes of the database file that a member has allocated.
+    pub async fn db_size(&self) -> Result<i64> {
+        self.client.db_size().await.map_err(store_error)
+    }
+
     fn health_key(&self) -> Vec<u8> {
         (keys::root(&self.options.prefix) + "health").into()
     }

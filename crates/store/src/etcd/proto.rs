@@ -213,6 +213,8 @@ pub(super) struct StatusRequest {}
 pub(super) struct StatusResponse {
     #[prost(string, tag = "2")]
     pub(super) version: String,
+    #[prost(int64, tag = "3")]
+    pub(super) db_size: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -87,4 +87,15 @@ crate::contract! {
         );
         assert_eq!(store.count(b"/").await.unwrap(), 1);
     }
+
+    async fn keys_live_for_their_own_time(store: &Store) {
+        let mut watch = store.watch(b"/", Revision(1)).await.unwrap();
+        for (key, seconds) in [(b"/long1", 3600), (b"/short", 1), (b"/long2", 3600)] {
+            let ttl = Some(Duration::from_secs(seconds));
+            store.create(key, owned("1"), ttl).await.unwrap();
+        }
+        let events = events_until(&mut watch, Revision(1), Revision(5)).await;
+        assert_eq!(events.last().map(show_event).as_deref(), Some("5: /short=1@3/3 -> none"));
+        assert_eq!(store.count(b"/long").await.unwrap(), 2);
+    }
 }

@@ -103,19 +103,28 @@ pub struct UserValidationRule {
     pub message: String,
 }
 
+/// ConfigurationLimits of the server on a configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigurationLimits<'a> {
+    /// Issuers that a configuration may not name: those of service account tokens.
+    pub disallowed_issuers: &'a [String],
+    /// An issuer may name the network that leads to it (`StructuredAuthenticationConfigurationEgressSelector`).
+    pub egress_selectors: bool,
+}
+
 impl AuthenticationConfiguration {
     /// Decodes a configuration file. It is not [checked](Self::check) yet.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         read::configuration(text)
     }
 
-    /// Validates the configuration. The issuers of service account tokens are disallowed.
-    pub fn check(&self, disallowed_issuers: &[String]) -> Result<(), String> {
-        aggregate(self.errors(disallowed_issuers)).map_or(Ok(()), Err)
+    /// Validates the configuration.
+    pub fn check(&self, limits: ConfigurationLimits<'_>) -> Result<(), String> {
+        aggregate(self.errors(limits)).map_or(Ok(()), Err)
     }
 
     /// All validation errors.
-    pub fn errors(&self, disallowed_issuers: &[String]) -> Vec<FieldError> {
-        validation::errors(self, disallowed_issuers)
+    pub fn errors(&self, limits: ConfigurationLimits<'_>) -> Vec<FieldError> {
+        validation::errors(self, limits)
     }
 }

@@ -21,7 +21,10 @@ fn with(changes: &str) -> AuthenticationConfiguration {
 }
 
 fn wrong(configuration: &AuthenticationConfiguration) -> String {
-    let errors = configuration.errors(&["https://own".to_owned()]);
+    let errors = configuration.errors(ConfigurationLimits {
+        disallowed_issuers: &["https://own".to_owned()],
+        egress_selectors: true,
+    });
     errors.iter().map(FieldError::to_string).collect::<Vec<_>>().join("\n")
 }
 

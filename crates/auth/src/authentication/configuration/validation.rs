@@ -10,8 +10,8 @@ use kevel_server::certificates::CaBundle;
 
 use super::super::jwt::expression::{self, Over};
 use super::{
-    AuthenticationConfiguration, ClaimMapping, ClaimValidationRule, ExtraMapping,
-    IssuerConfiguration, JwtConfiguration, UserValidationRule,
+    AuthenticationConfiguration, ClaimMapping, ClaimValidationRule, ConfigurationLimits,
+    ExtraMapping, IssuerConfiguration, JwtConfiguration, UserValidationRule,
 };
 
 /// Maximum number of issuers.
@@ -22,7 +22,7 @@ const NEITHER: &str = "claim or expression is required";
 
 pub(super) fn errors(
     configuration: &AuthenticationConfiguration,
-    disallowed_issuers: &[String],
+    limits: ConfigurationLimits<'_>,
 ) -> Vec<FieldError> {
     let root = Path::new("jwt");
     let issuers = &configuration.jwt;
@@ -33,7 +33,7 @@ pub(super) fn errors(
     let (mut urls, mut discovery_urls) = (BTreeSet::new(), BTreeSet::new());
     for (index, jwt) in issuers.iter().enumerate() {
         let path = root.index(index);
-        jwt_errors(jwt, disallowed_issuers, &path, &mut errors);
+        jwt_errors(jwt, limits, &path, &mut errors);
         let at = path.child("issuer");
         let IssuerConfiguration { url, discovery_url, .. } = &jwt.issuer;
         if !urls.insert(url) {
@@ -59,11 +59,11 @@ pub(super) fn errors(
 
 fn jwt_errors(
     jwt: &JwtConfiguration,
-    disallowed_issuers: &[String],
+    limits: ConfigurationLimits<'_>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
-    issuer_errors(&jwt.issuer, disallowed_issuers, &path.child("issuer"), errors);
+    issuer_errors(&jwt.issuer, limits, &path.child("issuer"), errors);
     let at = path.child("claimValidationRules");
     let mut verified = claim_rule_errors(&jwt.claim_validation_rules, &at, errors);
     let at = path.child("claimMappings");
@@ -92,10 +92,11 @@ fn jwt_errors(
 
 fn issuer_errors(
     issuer: &IssuerConfiguration,
-    disallowed: &[String],
+    limits: ConfigurationLimits<'_>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
+    let disallowed = limits.disallowed_issuers;
     match issuer.url.as_str() {
         "" => errors.push(FieldError::required(&path.child("url"), "")),
         url => url_errors(url, disallowed, &path.child("url"), errors),
@@ -115,7 +116,14 @@ fn issuer_errors(
         errors.push(FieldError::invalid(&path.child("certificateAuthority"), "<omitted>", error));
     }
     let egress = issuer.egress_selector_type.as_str();
-    if !matches!(egress, "" | "controlplane" | "cluster") {
+    if !egress.is_empty() && !limits.egress_selectors {
+        errors.push(FieldError::invalid(
+            &path.child("egressSelectorType"),
+            BadValue::named_string(egress),
+            "egress selector is not supported when \
+             StructuredAuthenticationConfigurationEgressSelector feature gate is disabled",
+        ));
+    } else if !matches!(egress, "" | "controlplane" | "cluster") {
         errors.push(FieldError::invalid(
             &path.child("egressSelectorType"),
             BadValue::named_string(egress),

@@ -11,7 +11,7 @@ use kevel_server::future::Pending;
 use tokio::time::{sleep, timeout};
 
 use super::{JwtMetrics, JwtTokens};
-use crate::authentication::configuration::AuthenticationConfiguration;
+use crate::authentication::configuration::{AuthenticationConfiguration, ConfigurationLimits};
 
 /// Interval of checks for changes of the file.
 const LOOK: Duration = Duration::from_secs(1);
@@ -25,6 +25,8 @@ pub struct Source {
     pub file: Dynamic<Vec<u8>>,
     /// Disallowed issuers.
     pub disallowed_issuers: Vec<String>,
+    /// An issuer may name the network that leads to it.
+    pub egress_selectors: bool,
 }
 
 /// Authenticator of the tokens of all configured issuers.
@@ -72,6 +74,15 @@ impl Issuers {
     }
 }
 
+impl Source {
+    fn limits(&self) -> ConfigurationLimits<'_> {
+        ConfigurationLimits {
+            disallowed_issuers: &self.disallowed_issuers,
+            egress_selectors: self.egress_selectors,
+        }
+    }
+}
+
 impl ConfiguredTokens {
     /// Starts the authenticators of a validated configuration. Must be called in a runtime.
     pub fn start(
@@ -99,7 +110,7 @@ impl ConfiguredTokens {
                 if Arc::ptr_eq(&seen, &text) {
                     continue;
                 }
-                match tokens.change(&text, &source.disallowed_issuers).await {
+                match tokens.change(&text, source.limits()).await {
                     Ok(()) => {
                         tokens.metrics.reloads.succeeded(&text);
                         tracing::info!("reloaded authentication config");
@@ -114,9 +125,9 @@ impl ConfiguredTokens {
         });
     }
 
-    async fn change(&self, text: &[u8], disallowed_issuers: &[String]) -> Result<(), String> {
+    async fn change(&self, text: &[u8], limits: ConfigurationLimits<'_>) -> Result<(), String> {
         let configuration = AuthenticationConfiguration::read(text)?;
-        configuration.check(disallowed_issuers)?;
+        configuration.check(limits)?;
         if configuration.anonymous != self.issuers.load().configuration.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }

@@ -25,11 +25,13 @@ pub struct JwtMetrics {
     /// Hash of the server's ID.
     server: String,
     pub(super) clock: Clock,
+    key_sets: bool,
 }
 
 impl JwtMetrics {
     /// Registers the metrics of a server with this ID.
-    pub fn new(metrics: &Metrics, server_id: &str) -> Self {
+    /// `key_sets`: fetches of key sets are measured (`StructuredAuthenticationConfigurationJWKSMetrics`).
+    pub fn new(metrics: &Metrics, server_id: &str, key_sets: bool) -> Self {
         let describe = |name, help, labels| Description { name, help, labels };
         JwtMetrics {
             latency: metrics.histogram(
@@ -54,6 +56,7 @@ impl JwtMetrics {
             reloads: Reloads::authentication(metrics, server_id),
             server: sha256(server_id.as_bytes()),
             clock: metrics.clock.clone(),
+            key_sets,
         }
     }
 
@@ -92,6 +95,9 @@ impl IssuerMetrics {
     /// Records a fetch of the key set; `None` if it failed.
     pub fn fetched(&self, set: Option<&[u8]>) {
         let IssuerMetrics { metrics, issuer } = self;
+        if !metrics.key_sets {
+            return;
+        }
         let (server, now) = (metrics.server.as_str(), Time::now(&metrics.clock).seconds);
         metrics.last_fetch.with(&[result(set.is_some()), issuer, server]).set(now);
         let Some(hash) = set.map(sha256) else { return };

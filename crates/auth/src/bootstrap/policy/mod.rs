@@ -3,7 +3,10 @@
 mod cluster_role_bindings;
 mod cluster_roles;
 mod controllers;
+mod gated;
 mod namespaced;
+
+use std::collections::BTreeSet;
 
 use kevel_api::value::{Map, Value};
 
@@ -34,15 +37,50 @@ pub(super) struct Desired {
     pub object: Value,
 }
 
-/// All of them: roles before those who have them.
-pub(super) fn policy() -> Vec<Desired> {
+/// All of them with these feature gates on: roles before bindings.
+pub(super) fn policy(on: &Gates) -> Vec<Desired> {
+    let open = |gates: &str| gates.split_whitespace().all(|gate| on.contains(gate));
+    let gated = gated::CONTROLLERS.iter().filter(|(gates, _)| open(gates));
+    let controllers: Vec<_> = CONTROLLERS.iter().chain(gated.map(|(_, gated)| gated)).collect();
+    let roles: Vec<_> = gated::CLUSTER_ROLES.iter().filter(|(gates, ..)| open(gates)).collect();
     let mut all: Vec<Desired> = CLUSTER_ROLES.iter().map(ClusterRole::desired).collect();
-    all.extend(CONTROLLERS.iter().map(Controller::desired_role));
+    all.extend(roles.iter().map(|(_, name, rules, _)| ClusterRole::new(name, rules).desired()));
+    all.extend(controllers.iter().map(|controller| controller.desired_role()));
+    for (_, name, rules) in gated::RULES.iter().filter(|(gates, ..)| open(gates)) {
+        let named = |role: &&mut Desired| role.object.str_at(&["metadata", "name"]) == *name;
+        let role = all.iter_mut().find(named);
+        let of_role = role.and_then(|role| role.object.at_mut(&["rules"])?.as_list_mut());
+        if let Some(all) = of_role {
+            all.extend(rules.iter().map(|rule| rule.policy_rule().to_value()));
+        }
+    }
     all.extend(CLUSTER_ROLE_BINDINGS.iter().map(ClusterRoleBinding::desired));
-    all.extend(CONTROLLERS.iter().map(Controller::desired_binding));
+    all.extend(
+        roles.iter().map(|(_, name, _, subjects)| ClusterRoleBinding { name, subjects }.desired()),
+    );
+    all.extend(controllers.iter().map(|controller| controller.desired_binding()));
     all.extend(ROLES.iter().map(Role::desired));
     all.extend(ROLE_BINDINGS.iter().map(RoleBinding::desired));
     all
+}
+
+/// Whether there is a role of a controller, whatever feature gate it goes with.
+pub(super) fn has_controller(name: &str) -> bool {
+    let of_role = |role: &Role| role.name.strip_prefix("system:controller:") == Some(name);
+    let gated = gated::CONTROLLERS.iter().map(|(_, controller)| controller);
+    CONTROLLERS.iter().chain(gated).any(|controller| controller.name == name)
+        || ROLES.iter().any(of_role)
+}
+
+/// Names of feature gates that are on.
+pub type Gates = BTreeSet<&'static str>;
+
+/// Names of the feature gates that roles and rules go with.
+pub fn gates() -> Gates {
+    let controllers = gated::CONTROLLERS.iter().map(|(gates, _)| *gates);
+    let roles = gated::CLUSTER_ROLES.iter().map(|(gates, ..)| *gates);
+    let rules = gated::RULES.iter().map(|(gates, ..)| *gates);
+    controllers.chain(roles).chain(rules).flat_map(str::split_whitespace).collect()
 }
 
 /// What every node may do.

@@ -20,6 +20,7 @@ async fn server() -> (InMemory, Sources) {
             admission: Admission::new(Vec::new()),
             authorizer: None,
             min_request_timeout: MIN_REQUEST_TIMEOUT,
+            features: Default::default(),
         }
     });
     let server = server.await;

@@ -12,7 +12,7 @@ use kevel_server::future::Pending;
 use super::super::Context;
 use super::{GROUP, may};
 use crate::admission::Registration;
-use crate::features::Feature;
+use kevel_features::Feature;
 
 /// `ClusterTrustBundleAttest`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::on("ClusterTrustBundleAttest", |context| {

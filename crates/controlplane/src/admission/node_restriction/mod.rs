@@ -22,7 +22,7 @@ use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::{Context, Registration};
-use crate::features::Feature;
+use kevel_features::Feature;
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
@@ -179,14 +179,15 @@ impl Write<'_> {
 /// Finds an object. One that is not there is told of under the name of its kind, in the singular.
 async fn find(
     storage: &Storage,
+    group: &'static str,
     kind: &'static str,
     namespace: &str,
     name: &str,
 ) -> Result<Value, StatusError> {
     let found = storage.cache.get(&local_key(namespace, name), At::Any).await;
     let found = found.map_err(StatusError::internal)?;
-    let object =
-        found.ok_or_else(|| StatusError::not_found(&GroupResource::from_static("", kind), name))?;
+    let object = found
+        .ok_or_else(|| StatusError::not_found(&GroupResource::from_static(group, kind), name))?;
     storage.tree(&object).map_err(StatusError::internal)
 }
 

@@ -124,7 +124,7 @@ impl NodeRestriction {
                 "node {quoted} must not set blockOwnerDeletion on an owner reference"
             ));
         }
-        let found = find(&self.nodes, "node", "", node).await?;
+        let found = find(&self.nodes, "", "node", "", node).await?;
         let (said, uid) = (text("uid"), found.str_at(&["metadata", "uid"]));
         if said != uid {
             return write.forbid(format!("node {node} UID mismatch: expected {said} got {uid}"));
@@ -151,7 +151,7 @@ impl NodeRestriction {
         if name.is_empty() {
             return write.forbid("could not determine pod from request data");
         }
-        let pod = find(&self.pods, "pod", write.attributes.namespace, name).await?;
+        let pod = find(&self.pods, "", "pod", write.attributes.namespace, name).await?;
         match runs_on(&pod, node) {
             true => Ok(()),
             false => write.forbid(format!(

@@ -33,7 +33,7 @@ impl NodeRestriction {
             ));
         }
         let what = format!("node {}", quote(named));
-        let found = find(&self.nodes, "node", "", named).await;
+        let found = find(&self.nodes, "", "node", "", named).await;
         let found = found.map_err(|error| unfound(write, &what, error))?;
         let pod_name = quote(&format!("{namespace}/{}", text("podName")));
         let (said, uid) = (text("nodeUID"), found.str_at(&["metadata", "uid"]));
@@ -45,7 +45,7 @@ impl NodeRestriction {
                 quote(uid)
             )));
         }
-        let pod = find(&self.pods, "pod", namespace, text("podName")).await;
+        let pod = find(&self.pods, "", "pod", namespace, text("podName")).await;
         let pod = pod.map_err(|error| unfound(write, &format!("pod {pod_name}"), error))?;
         let (said, uid) = (text("podUID"), pod.str_at(&["metadata", "uid"]));
         if said != uid {
@@ -76,7 +76,7 @@ impl NodeRestriction {
             ));
         }
         let what = format!("service account {}", quote(&format!("{namespace}/{said}")));
-        let account = find(&self.service_accounts, "serviceaccount", namespace, said).await;
+        let account = find(&self.service_accounts, "", "serviceaccount", namespace, said).await;
         let account = account.map_err(|error| unfound(write, &what, error))?;
         let (said, uid) = (text("serviceAccountUID"), account.str_at(&["metadata", "uid"]));
         if said != uid {

@@ -41,7 +41,7 @@ impl NodeRestriction {
         if uid.is_empty() {
             return write.forbid("node requested token with a pod binding without a uid");
         }
-        let pod = find(&self.pods, "pod", attributes.namespace, name).await?;
+        let pod = find(&self.pods, "", "pod", attributes.namespace, name).await?;
         if uid != pod.str_at(&["metadata", "uid"]) {
             return write.forbid(format!(
                 "the UID in the bound object reference ({uid}) does not match the UID in record. \
@@ -145,15 +145,15 @@ impl NodeRestriction {
         claim: &str,
     ) -> Result<Option<String>, StatusError> {
         let kind = "persistentvolumeclaim";
-        let claim = find(&self.volume_claims, kind, namespace, claim).await?;
+        let claim = find(&self.volume_claims, "", kind, namespace, claim).await?;
         let volume = claim.str_at(&["spec", "volumeName"]);
-        let volume = find(&self.volumes, "persistentvolume", "", volume).await?;
+        let volume = find(&self.volumes, "", "persistentvolume", "", volume).await?;
         Ok(volume.at(&["spec"]).and_then(driver_of))
     }
 
     async fn driver_asks(&self, driver: &str, audience: &str) -> Result<bool, StatusError> {
         let Some(drivers) = &self.csi_drivers else { return Ok(false) };
-        let driver = find(drivers, "csidriver", "", driver).await?;
+        let driver = find(drivers, "storage.k8s.io", "csidriver", "", driver).await?;
         let requests = driver.at(&["spec", "tokenRequests"]).and_then(Value::as_list);
         let mut requests = requests.unwrap_or_default().iter();
         Ok(requests.any(|request| request.str_at(&["audience"]) == audience))

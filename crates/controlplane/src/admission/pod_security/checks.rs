@@ -136,12 +136,12 @@ impl Check {
     }
 }
 
-/// Violations of a level by a pod.
-pub(super) fn violations(of: LevelVersion, pod: &Pod<'_>) -> Vec<Violation> {
+/// Violations of a level by a pod; `newest` is the minor version of the newest standards that are known.
+pub(super) fn violations(of: LevelVersion, newest: u32, pod: &Pod<'_>) -> Vec<Violation> {
     if of.level == Level::Privileged {
         return Vec::new();
     }
-    let minor = of.version.unwrap_or(u32::MAX);
+    let minor = of.version.unwrap_or(newest).min(newest);
     let applies = |check: &&Check| check.level <= of.level;
     let replaced = |id: &str| {
         let mut stricter = CHECKS.iter().filter(applies);

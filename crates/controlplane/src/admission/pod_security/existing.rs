@@ -34,7 +34,7 @@ impl PodSecurity {
             let nothing = &Value::Null;
             let judged =
                 Pod { metadata: metadata.unwrap_or(nothing), spec: spec.unwrap_or(nothing) };
-            let wrong = violations(enforce, &judged);
+            let wrong = violations(enforce, self.newest, &judged);
             if !wrong.is_empty() {
                 let reasons: Vec<&str> = wrong.iter().map(|wrong| &*wrong.reason).collect();
                 let name = object.name();

@@ -9,6 +9,7 @@ mod restricted;
 
 use std::sync::Arc;
 
+use kevel_admission::pod_security::{PodSecurityMetrics, PolicyEvaluation};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
@@ -52,6 +53,9 @@ pub struct PodSecurity {
     configuration: Configuration,
     namespaces: Lister,
     pods: Lister,
+    metrics: PodSecurityMetrics,
+    /// Minor version of the newest standards: those of the emulated version.
+    newest: u32,
 }
 
 impl PodSecurity {
@@ -60,6 +64,8 @@ impl PodSecurity {
             configuration: Configuration::read((context.configuration)("PodSecurity")?)?,
             namespaces: context.lister("", "namespaces")?,
             pods: context.lister("", "pods")?,
+            metrics: PodSecurityMetrics::new(&context.metrics),
+            newest: context.emulation.1,
         })
     }
 
@@ -77,11 +83,15 @@ impl PodSecurity {
         ] {
             if names.iter().any(|listed| listed == name) {
                 attributes.audit.annotate(&format!("{AUDIT}exempt"), exempt);
+                self.metrics.exempted(attributes);
                 return Ok(());
             }
         }
         let enforces = template.is_none();
         let found = self.namespace(attributes.namespace).await;
+        if found.is_err() {
+            self.metrics.failed(true, attributes);
+        }
         let (policy, errors) = match found {
             Ok(found) => found,
             Err(_) if !enforces => return Ok(()),
@@ -92,6 +102,7 @@ impl PodSecurity {
             if enforces {
                 let key = format!("{AUDIT}enforce-policy");
                 attributes.audit.annotate(&key, "privileged:latest");
+                self.count(attributes, policy.enforce, "enforce", true);
             }
             return Ok(());
         }
@@ -121,29 +132,33 @@ impl PodSecurity {
         let class = pod.spec.str_at(&["runtimeClassName"]);
         if self.is_exempt_class(class) {
             annotate("exempt", "runtimeClass");
+            self.metrics.exempted(attributes);
             return Ok(());
         }
         if let Some(errors) = errors {
+            self.metrics.failed(false, attributes);
             annotate("error", &format!("Failed to parse policy: {errors}"));
         }
         let mut refused = None;
         if enforces {
             let of = policy.enforce;
             annotate("enforce-policy", &of.to_string());
-            let found = violations(of, pod);
+            let found = violations(of, self.newest, pod);
+            self.count(attributes, of, "enforce", found.is_empty());
             if !found.is_empty() {
                 let (of, found) = (quote(&of.to_string()), describe(&found));
                 refused = Some(format!("violates PodSecurity {of}: {found}"));
             }
         }
         let would = |of: policy::LevelVersion| {
-            let found = violations(of, pod);
+            let found = violations(of, self.newest, pod);
             let of = quote(&of.to_string());
             (!found.is_empty())
                 .then(|| format!("would violate PodSecurity {of}: {}", describe(&found)))
         };
         if let Some(found) = would(policy.audit) {
             annotate("audit-violations", &found);
+            self.count(attributes, policy.audit, "audit", false);
         }
         if let Some(error) = refused {
             let resource = attributes.resource.group_resource();
@@ -151,8 +166,20 @@ impl PodSecurity {
         }
         if let Some(found) = would(policy.warn) {
             attributes.warnings.add(found);
+            self.count(attributes, policy.warn, "warn", false);
         }
         Ok(())
+    }
+
+    fn count(
+        &self,
+        attributes: &Attributes<'_>,
+        of: policy::LevelVersion,
+        mode: &'static str,
+        allowed: bool,
+    ) {
+        let (level, minor) = (of.level.name(), of.version);
+        self.metrics.evaluated(PolicyEvaluation { allowed, level, minor, mode }, attributes);
     }
 
     /// What a namespace asks for, without reading more of it than its labels.

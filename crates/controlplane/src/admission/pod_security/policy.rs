@@ -14,6 +14,17 @@ pub(super) enum Level {
     Restricted,
 }
 
+impl Level {
+    /// Name in labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        }
+    }
+}
+
 /// Version of the standards: `None` for `latest`, otherwise the minor number.
 pub(super) type Version = Option<u32>;
 
@@ -130,11 +141,7 @@ pub(super) fn parse_version(text: &str) -> Result<Version, String> {
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
-        };
+        let level = self.level.name();
         match self.version {
             None => write!(f, "{level}:latest"),
             Some(minor) => write!(f, "{level}:v1.{minor}"),

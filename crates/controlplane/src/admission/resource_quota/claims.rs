@@ -18,7 +18,10 @@ const COUNT: &str = "count/persistentvolumeclaims";
 const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 #[derive(Debug)]
-pub(super) struct PersistentVolumeClaims;
+pub(super) struct PersistentVolumeClaims {
+    /// `VolumeAttributesClass`: claims can be limited by their classes.
+    pub classes: bool,
+}
 
 impl Evaluator for PersistentVolumeClaims {
     fn handles(&self, attributes: &Attributes<'_>, claim: &Value) -> bool {
@@ -65,7 +68,7 @@ impl Evaluator for PersistentVolumeClaims {
 
     fn is_in(&self, scope: &Scope, claim: &Value) -> bool {
         let classes: Vec<&str> = attributes_classes(claim).into_iter().collect();
-        scope.name == "VolumeAttributesClass" && scope.selects(&classes)
+        self.classes && scope.name == "VolumeAttributesClass" && scope.selects(&classes)
     }
 }
 

@@ -11,7 +11,7 @@ use super::scopes::Scope;
 pub(super) const ONE: Quantity = Quantity::new(1, Format::DecimalSi);
 
 /// Evaluator of a kind's usage.
-pub(super) trait Evaluator: Send + Sync {
+pub trait Evaluator: Send + Sync {
     /// True if the write may change usage.
     fn handles(&self, attributes: &Attributes<'_>, object: &Value) -> bool;
 

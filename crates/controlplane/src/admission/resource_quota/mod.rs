@@ -7,6 +7,7 @@ mod charge;
 mod claims;
 mod configuration;
 mod evaluator;
+mod evaluators;
 mod pods;
 mod scopes;
 mod services;
@@ -23,16 +24,16 @@ use kevel_store::cache::At;
 use tokio::sync::Mutex;
 
 use self::charge::{Charge, Quota};
-use self::claims::{PersistentVolumeClaims, ResourceClaims};
 use self::configuration::LimitedResource;
-use self::evaluator::{Count, Evaluator};
-use self::pods::Pods;
-use self::services::Services;
 use super::{Context, Registration};
 use crate::lister::Lister;
 
+pub use self::evaluator::Evaluator;
+pub use self::evaluators::{EvaluatorRef, Evaluators};
+pub use self::scopes::{Scope, of as scopes_of};
+
 /// Resources that no quota counts, by group and plural.
-const IGNORED: [(&str, &str); 8] = [
+pub const IGNORED: [(&str, &str); 8] = [
     ("", "events"),
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),
@@ -53,7 +54,7 @@ pub const REGISTRATION: Registration =
 pub struct ResourceQuota {
     row: Arc<Resource>,
     quotas: Lister<Quota>,
-    pods: Pods,
+    evaluators: Evaluators,
     limited: Vec<LimitedResource>,
     /// Locks by namespace: writes that charge quotas take turns, which avoids conflicts.
     turns: [Mutex<()>; TURNS],
@@ -67,7 +68,7 @@ impl ResourceQuota {
         Ok(ResourceQuota {
             row,
             quotas: context.lister("", "resourcequotas")?,
-            pods: Pods::new(context),
+            evaluators: Evaluators::new(context.feature, context.client.clock().clone()),
             limited: configuration::read((context.configuration)("ResourceQuota")?)?,
             turns: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
@@ -81,18 +82,9 @@ impl ResourceQuota {
         if known.range(&prefix, None).next().is_none() && self.limited.is_empty() {
             return Ok(());
         }
-        let count;
-        let evaluator: &dyn Evaluator =
-            match (&*attributes.resource.kind.group, attributes.resource.plural.as_str()) {
-                ("", "pods") => &self.pods,
-                ("", "services") => &Services,
-                ("", "persistentvolumeclaims") => &PersistentVolumeClaims,
-                ("resource.k8s.io", "resourceclaims") => &ResourceClaims,
-                (group, plural) => {
-                    count = Count::new(group, plural);
-                    &count
-                }
-            };
+        let Resource { kind, plural, .. } = attributes.resource;
+        let evaluator = self.evaluators.of(&kind.group, plural);
+        let evaluator = &*evaluator;
         if !evaluator.handles(attributes, object) {
             return Ok(());
         }

@@ -7,11 +7,9 @@ use kevel_api::value::Value;
 use kevel_clock::Clock;
 use kevel_server::admission::{Attributes, Operation};
 
-use super::super::Context;
 use super::super::resource_list::{self, PodResources, ResourceList, is_extended, is_native};
 use super::evaluator::{Evaluator, ONE};
 use super::scopes::Scope;
-use crate::features::Feature;
 use crate::pod::qos;
 
 /// What is limited under a name of its own.
@@ -46,11 +44,11 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    pub fn new(context: &Context<'_>) -> Self {
-        let enabled = (context.feature)(Feature::PodLevelResources);
-        let pod_level: fn(&str) -> bool = if enabled { of_pod } else { |_| false };
+    /// `pod_level_resources` is the feature gate of that name.
+    pub fn new(pod_level_resources: bool, clock: Clock) -> Self {
+        let pod_level: fn(&str) -> bool = if pod_level_resources { of_pod } else { |_| false };
         let resources = PodResources { status: true, overhead: true, pod_level };
-        Pods { resources, pod_level: enabled, clock: context.client.clock().clone() }
+        Pods { resources, pod_level: pod_level_resources, clock }
     }
 }
 

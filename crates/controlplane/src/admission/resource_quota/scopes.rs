@@ -4,9 +4,12 @@ use kevel_api::value::Value;
 
 /// A scope selector requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scope {
+pub struct Scope {
+    /// `Terminating`
     pub name: String,
+    /// `In`
     pub operator: String,
+    /// Values of the operator.
     pub values: Vec<String>,
 }
 
@@ -42,7 +45,7 @@ impl std::fmt::Display for Scope {
 }
 
 /// Scopes of a quota: `scopes` and `scopeSelector`.
-pub(super) fn of(quota: &Value) -> Vec<Scope> {
+pub fn of(quota: &Value) -> Vec<Scope> {
     let plain = quota.list_at(&["spec", "scopes"]).iter().filter_map(Value::as_str);
     let plain = plain.map(|name| Scope {
         name: name.to_owned(),

@@ -1,0 +1,224 @@
+//! Controllers of kube-controller-manager that a server without one misses: namespaces that are deleted, garbage
+//! collection, default service accounts, quotas.
+//!
+//! A controller is one file with a `build` function, and a row in [`CONTROLLERS`]. It acts as its service account in
+//! `kube-system`, through authorization, admission and audit. `--controllers` selects controllers; they run while no
+//! kube-controller-manager holds its lease ([`Controllers`]).
+
+mod bootstrap;
+mod certificates;
+mod cluster_role_aggregation;
+mod context;
+mod delay;
+mod descriptor;
+mod discovery;
+mod disruption;
+mod endpoints;
+mod ephemeral_volume;
+mod expiry;
+mod garbage_collector;
+mod lease;
+mod legacy_token_cleaner;
+mod lister;
+mod names;
+mod namespace;
+mod object;
+mod pod;
+mod pod_garbage_collector;
+mod reconcile_error;
+mod recorder;
+mod resource_claim;
+mod resource_quota;
+mod root_ca_certificate_publisher;
+mod selection;
+mod service_account;
+mod service_account_token;
+mod service_cidr;
+mod supervisor;
+mod tables;
+mod taint_eviction;
+mod ttl_after_finished;
+mod unavailable;
+mod validating_admission_policy_status;
+mod volume_binder;
+mod volume_protection;
+
+pub use context::{CertificateAuthority, ControllerContext, ControllersConfig, TokenSigner};
+pub use descriptor::{ControllerLoop, Descriptor, DescriptorError};
+pub use names::{KNOWN, KnownController};
+pub use recorder::{EventKind, EventRecorder, Regarding};
+pub use selection::{ControllerSelection, SelectionError};
+pub use supervisor::{ControllersBuilder, Supervisor};
+pub use unavailable::Unavailable;
+
+/// The controllers that this server has, by name.
+pub const CONTROLLERS: &[Descriptor] = &[
+    Descriptor {
+        name: "bootstrap-signer-controller",
+        account: "bootstrap-signer",
+        gate: None,
+        build: bootstrap::build_signer,
+    },
+    Descriptor {
+        name: "certificatesigningrequest-approving-controller",
+        account: "certificate-controller",
+        gate: None,
+        build: certificates::build_approver,
+    },
+    Descriptor {
+        name: "certificatesigningrequest-cleaner-controller",
+        account: "certificate-controller",
+        gate: None,
+        build: certificates::build_cleaner,
+    },
+    Descriptor {
+        name: "certificatesigningrequest-signing-controller",
+        account: "certificate-controller",
+        gate: None,
+        build: certificates::build_signer,
+    },
+    Descriptor {
+        name: "clusterrole-aggregation-controller",
+        account: "clusterrole-aggregation-controller",
+        gate: None,
+        build: cluster_role_aggregation::build,
+    },
+    Descriptor {
+        name: "disruption-controller",
+        account: "disruption-controller",
+        gate: None,
+        build: disruption::build,
+    },
+    Descriptor {
+        name: "endpoints-controller",
+        account: "endpoint-controller",
+        gate: None,
+        build: endpoints::build_endpoints,
+    },
+    Descriptor {
+        name: "endpointslice-controller",
+        account: "endpointslice-controller",
+        gate: None,
+        build: endpoints::build_slices,
+    },
+    Descriptor {
+        name: "endpointslice-mirroring-controller",
+        account: "endpointslicemirroring-controller",
+        gate: None,
+        build: endpoints::build_mirroring,
+    },
+    Descriptor {
+        name: "ephemeral-volume-controller",
+        account: "ephemeral-volume-controller",
+        gate: None,
+        build: ephemeral_volume::build,
+    },
+    Descriptor {
+        name: "garbage-collector-controller",
+        account: "generic-garbage-collector",
+        gate: None,
+        build: garbage_collector::build,
+    },
+    Descriptor {
+        name: "legacy-serviceaccount-token-cleaner-controller",
+        account: "legacy-service-account-token-cleaner",
+        gate: None,
+        build: legacy_token_cleaner::build,
+    },
+    Descriptor {
+        name: "namespace-controller",
+        account: "namespace-controller",
+        gate: None,
+        build: namespace::build,
+    },
+    Descriptor {
+        name: "persistentvolume-binder-controller",
+        account: "persistent-volume-binder",
+        gate: None,
+        build: volume_binder::build,
+    },
+    Descriptor {
+        name: "persistentvolume-protection-controller",
+        account: "pv-protection-controller",
+        gate: None,
+        build: volume_protection::volume::build,
+    },
+    Descriptor {
+        name: "persistentvolumeclaim-protection-controller",
+        account: "pvc-protection-controller",
+        gate: None,
+        build: volume_protection::claim::build,
+    },
+    Descriptor {
+        name: "pod-garbage-collector-controller",
+        account: "pod-garbage-collector",
+        gate: None,
+        build: pod_garbage_collector::build,
+    },
+    Descriptor {
+        name: "resourceclaim-controller",
+        account: "resource-claim-controller",
+        gate: None,
+        build: resource_claim::build,
+    },
+    Descriptor {
+        name: "resourcequota-controller",
+        account: "resourcequota-controller",
+        gate: None,
+        build: resource_quota::build,
+    },
+    Descriptor {
+        name: "root-ca-certificate-publisher-controller",
+        account: "root-ca-cert-publisher",
+        gate: None,
+        build: root_ca_certificate_publisher::build,
+    },
+    Descriptor {
+        name: "service-cidr-controller",
+        account: "service-cidrs-controller",
+        gate: None,
+        build: service_cidr::build,
+    },
+    Descriptor {
+        name: "serviceaccount-controller",
+        account: "service-account-controller",
+        gate: None,
+        build: service_account::build,
+    },
+    Descriptor {
+        name: "serviceaccount-token-controller",
+        account: "",
+        gate: None,
+        build: service_account_token::build,
+    },
+    Descriptor {
+        name: "taint-eviction-controller",
+        account: "node-controller",
+        gate: None,
+        build: taint_eviction::build,
+    },
+    Descriptor {
+        name: "token-cleaner-controller",
+        account: "token-cleaner",
+        gate: None,
+        build: bootstrap::build_cleaner,
+    },
+    Descriptor {
+        name: "ttl-after-finished-controller",
+        account: "ttl-after-finished-controller",
+        gate: None,
+        build: ttl_after_finished::build,
+    },
+    Descriptor {
+        name: "validatingadmissionpolicy-status-controller",
+        account: "validatingadmissionpolicy-status-controller",
+        gate: None,
+        build: validating_admission_policy_status::build,
+    },
+    Descriptor {
+        name: "volumeattributesclass-protection-controller",
+        account: "volumeattributesclass-protection-controller",
+        gate: None,
+        build: volume_protection::attributes_class::build,
+    },
+];

@@ -1,0 +1,213 @@
+//! Runs the selected controllers, while no kube-controller-manager does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_compute::Metered;
+use kevel_controller_runtime::{Informer, WorkQueues};
+use kevel_server::admission::Plugin;
+use kevel_server::lifecycle::RequestGroup;
+use kevel_server::storage::{Storage, local_key};
+use kevel_store::cache::At;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::CONTROLLERS;
+use crate::context::{ControllerContext, ControllersConfig};
+use crate::descriptor::{self, Descriptor, DescriptorError};
+use crate::lease::{Handover, LEASE, LeaseAdmission, remaining};
+use crate::names;
+use crate::selection::ControllerSelection;
+
+/// Longest that requests of stopped controllers are waited for.
+const DRAIN_LIMIT: Duration = Duration::from_secs(4);
+/// Wait after controllers were stopped by a write of the lease, until the store is asked whether it succeeded.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Admission step and controllers of a server: the first is built before the second can be.
+#[derive(Debug, Default)]
+pub struct ControllersBuilder {
+    handover: Arc<Handover>,
+}
+
+impl ControllersBuilder {
+    /// Admission step that lets a kube-controller-manager take over.
+    pub fn admission(&self, clock: kevel_clock::Clock) -> Arc<dyn Plugin> {
+        Arc::new(LeaseAdmission { handover: self.handover.clone(), clock })
+    }
+
+    /// Supervisor of the selected controllers.
+    pub fn supervisor(
+        &self,
+        config: ControllersConfig,
+        selection: &ControllerSelection,
+    ) -> Result<Supervisor, DescriptorError> {
+        descriptor::check()?;
+        let mut selected = Vec::new();
+        let mut off = Vec::new();
+        for descriptor in CONTROLLERS {
+            let known = names::find(descriptor.name);
+            if !known.is_some_and(|known| selection.enables(known)) {
+                off.push((descriptor.name, "not selected by --controllers".to_owned()));
+                continue;
+            }
+            match descriptor.gate.filter(|gate| !(config.feature)(*gate)) {
+                Some(gate) => off.push((descriptor.name, format!("feature gate {gate} is off"))),
+                None => selected.push(descriptor),
+            }
+        }
+        let queues = Arc::new(WorkQueues::new(&config.metrics));
+        let leases = config.storages.get("coordination.k8s.io", "leases").cloned();
+        let handover = self.handover.clone();
+        Ok(Supervisor { config: Arc::new(config), queues, selected, off, leases, handover })
+    }
+}
+
+/// Supervisor of the selected controllers.
+pub struct Supervisor {
+    config: Arc<ControllersConfig>,
+    queues: Arc<WorkQueues>,
+    selected: Vec<&'static Descriptor>,
+    /// Controllers that do not run, with the reason.
+    off: Vec<(&'static str, String)>,
+    leases: Option<Arc<Storage>>,
+    handover: Arc<Handover>,
+}
+
+impl std::fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Supervisor").field(&self.selected).finish()
+    }
+}
+
+/// Controllers that run.
+struct RunningControllers {
+    tasks: JoinSet<()>,
+    requests: RequestGroup,
+}
+
+impl Supervisor {
+    /// Runs the controllers, from `ready` on: their roles exist then.
+    pub async fn run(self, ready: impl Future<Output = ()>) {
+        ready.await;
+        let changed = watch::Sender::new(());
+        let mut changes = changed.subscribe();
+        let informer = self.leases.as_ref().map(|leases| {
+            Informer::new(leases.cache.clone()).for_each(move |lease| {
+                if (lease.namespace(), lease.name()) == LEASE {
+                    changed.send_replace(());
+                }
+            })
+        });
+        let hear = async {
+            match informer {
+                Some(informer) => informer.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.alternate(&mut changes) => {}
+            () = hear => {}
+        }
+    }
+
+    async fn alternate(&self, changes: &mut watch::Receiver<()>) {
+        let (mut started, mut held) = (false, false);
+        loop {
+            // Before the store is asked: a write of the lease that comes later stops what runs.
+            self.handover.set_running(true);
+            if let Some(left) = self.lease().await {
+                self.handover.set_running(false);
+                if !std::mem::replace(&mut held, true) {
+                    tracing::info!(
+                        "Controllers are off: a kube-controller-manager holds its lease"
+                    );
+                }
+                tokio::select! {
+                    () = self.config.client.clock().sleep(left) => {}
+                    _ = changes.changed() => {}
+                }
+                continue;
+            }
+            held = false;
+            let mut running = self.start(!std::mem::replace(&mut started, true));
+            let by_write = tokio::select! {
+                () = self.handover.stop_requested() => true,
+                () = self.taken(changes) => false,
+                () = running.failed() => false,
+            };
+            running.stop().await;
+            self.handover.set_running(false);
+            if by_write {
+                tokio::select! {
+                    () = tokio::time::sleep(WRITE_LIMIT) => {}
+                    _ = changes.changed() => {}
+                }
+            }
+        }
+    }
+
+    /// Remaining time of the lease of kube-controller-manager.
+    async fn lease(&self) -> Option<Duration> {
+        let leases = self.leases.as_ref()?;
+        let snapshot = leases.cache.snapshot(At::Consistent).await;
+        let snapshot = snapshot.unwrap_or_else(|_| leases.cache.latest());
+        let lease = leases.tree(snapshot.get(&local_key(LEASE.0, LEASE.1))?).ok()?;
+        remaining(&lease, self.config.client.clock())
+    }
+
+    /// Waits until the lease is taken, by another server's leave.
+    async fn taken(&self, changes: &mut watch::Receiver<()>) {
+        while self.lease().await.is_none() {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn start(&self, tell: bool) -> RunningControllers {
+        let requests = RequestGroup::default();
+        let context =
+            ControllerContext::new(self.config.clone(), self.queues.clone(), requests.clone());
+        let (mut tasks, mut names, mut off) = (JoinSet::new(), Vec::new(), self.off.clone());
+        for descriptor in &self.selected {
+            match (descriptor.build)(&context) {
+                Ok(controller) => {
+                    tasks.spawn(Metered::task(controller, descriptor.name));
+                    names.push(descriptor.name);
+                }
+                Err(why) => off.push((descriptor.name, why.to_string())),
+            }
+        }
+        if tell {
+            let off: Vec<String> = off.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            tracing::info!(running = names.join(","), off = off.join("; "), "Controllers");
+        } else {
+            tracing::info!("Controllers run again: no kube-controller-manager holds its lease");
+        }
+        RunningControllers { tasks, requests }
+    }
+}
+
+impl RunningControllers {
+    /// Waits until a controller ends, which is an error.
+    async fn failed(&mut self) {
+        match self.tasks.join_next().await {
+            None => std::future::pending().await,
+            Some(Ok(())) => tracing::warn!("A controller has ended"),
+            Some(Err(error)) if error.is_panic() => {
+                std::panic::resume_unwind(error.into_panic());
+            }
+            Some(Err(_)) => {}
+        }
+    }
+
+    /// Ends the controllers: no request begins, those under way end, then the tasks.
+    async fn stop(mut self) {
+        let left = self.requests.drain(DRAIN_LIMIT).await;
+        if left > 0 {
+            tracing::warn!(left, "Requests of controllers have not ended");
+        }
+        self.tasks.shutdown().await;
+    }
+}

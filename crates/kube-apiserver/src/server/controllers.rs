@@ -1,0 +1,92 @@
+//! Controllers of kube-controller-manager that run in the server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::StatusError;
+use kevel_auth::jose::{self, PrivateKey};
+use kevel_controller_runtime::Client;
+use kevel_controllers::{CertificateAuthority, DescriptorError, TokenSigner};
+use kevel_server::handler::Handler;
+use kevel_server::resource::Resources;
+
+use super::config::Config;
+use crate::options::{CompletedOptions, StorageKind};
+
+/// Time between the deletion of a namespace and that of its content. On etcd there are other servers, which must hear of
+/// the deletion (upstream: `namespaceDeletionGracePeriod`); otherwise only objects on their way are waited for.
+const NAMESPACE_DELETION_DELAYS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(1)];
+
+/// Reason why the controllers cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllersError {
+    /// A file of the server's own CA cannot be read.
+    #[error("open {}: {_1}", _0.display())]
+    Unreadable(PathBuf, std::io::Error),
+    /// The key that signs tokens cannot be used.
+    #[error("{}: {_1}", _0.display())]
+    Key(PathBuf, String),
+    /// A descriptor does not fit.
+    #[error(transparent)]
+    Descriptor(#[from] DescriptorError),
+    /// The hook cannot be added.
+    #[error("{0}")]
+    Hook(String),
+}
+
+/// Adds the hook of the selected controllers, whose requests go to `handler`.
+pub fn start(
+    config: &Config,
+    handler: Arc<dyn Handler>,
+    tables: &[Arc<Resources>],
+) -> Result<(), ControllersError> {
+    let (options, selection) = (&config.options, config.options.controllers());
+    if selection.is_empty() {
+        tracing::info!("Controllers are off");
+        return Ok(());
+    }
+    let own = config.certificates.own.as_ref().map(|(_, files)| files);
+    let root_ca = own.map(|files| read(&files.ca_certificate)).transpose()?;
+    let ca = own.map(|files| {
+        let (certificate, key) = (read(&files.ca_certificate)?, read(&files.ca_key)?);
+        Ok::<_, ControllersError>(CertificateAuthority { certificate, key })
+    });
+    let [several, alone] = NAMESPACE_DELETION_DELAYS;
+    let gates = options.feature_gates.clone();
+    let controllers = kevel_controllers::ControllersConfig {
+        client: Client::new(handler).with_clock(options.clock.clone()),
+        storages: config.storages.clone(),
+        tables: tables.to_vec(),
+        metrics: config.metrics.clone(),
+        root_ca,
+        ca: ca.transpose()?,
+        token_signer: token_signer(options)?,
+        feature: Arc::new(move |gate| gates.enabled(gate)),
+        namespace_deletion_delay: match options.storage {
+            StorageKind::Etcd => several,
+            StorageKind::Embedded | StorageKind::Memory => alone,
+        },
+    };
+    let supervisor = config.controllers.supervisor(controllers, &selection)?;
+    let ready = config.lifecycle.signals.has_been_ready.wait();
+    let added = config.lifecycle.hooks.run("start-controllers", supervisor.run(ready));
+    added.map_err(ControllersError::Hook)
+}
+
+/// Signs tokens of service accounts with the server's key, if it is in a file.
+fn token_signer(options: &CompletedOptions) -> Result<Option<TokenSigner>, ControllersError> {
+    let file = &options.flags.misc.service_account_signing_key_file;
+    if file.is_empty() {
+        return Ok(None);
+    }
+    let file = Path::new(file);
+    let unusable = |error| ControllersError::Key(file.to_owned(), error);
+    let key = PrivateKey::from_pem(read(file)?.as_bytes()).map_err(unusable)?;
+    Ok(Some(Arc::new(move |claims| jose::sign(&key, claims).map_err(StatusError::internal))))
+}
+
+fn read(file: &Path) -> Result<String, ControllersError> {
+    let unreadable = |error| ControllersError::Unreadable(file.to_owned(), error);
+    std::fs::read_to_string(file).map_err(unreadable)
+}
