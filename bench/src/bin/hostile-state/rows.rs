@@ -48,7 +48,7 @@ const PULL_SECRETS: [usize; 3] = [3_000_000, 1_572_000, 1_571_000];
 /// Letters in the name of a secret: with shorter ones an account has more secrets than the decoder takes objects.
 const SECRET_NAME: usize = 40;
 /// Code of an object that admission makes larger than etcd takes.
-const TOO_LARGE: u16 = 413;
+const TOO_LARGE: u16 = 500;
 /// Headers of one request: a megabyte as HTTP/2 counts them, which is the reference's limit.
 const HEADERS: usize = 17_500;
 /// Calls of `matches` in a ResourceClaim, and in each of its expressions, which may have 10 KiB.
