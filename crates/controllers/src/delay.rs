@@ -4,9 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kevel_api::time::Time;
 use kevel_clock::{Clock, Moment};
 use kevel_controller_runtime::WorkQueue;
 use tokio::sync::Notify;
+
+use crate::object::wait_until;
+
+/// Longest wait for a wall time, after which it is looked at again: machines' clocks are set.
+const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Adds keys to a work queue at moments of the server's clock; of two moments of a key, the earlier one counts
 /// (upstream: `DelayingInterface`).
@@ -35,7 +41,23 @@ impl Delays {
             self.queue.add(key);
             return;
         }
-        let due = self.clock.moment() + wait;
+        self.add_due(key, self.clock.moment() + wait);
+    }
+
+    /// Adds a key at a wall time, or an hour from now if that is earlier. Returns false, and adds nothing, if the time
+    /// has come.
+    pub fn add_at(&self, key: &str, time: Time) -> bool {
+        // In this order: a clock that is advanced in between makes the wait shorter, not longer.
+        let now = self.clock.moment();
+        let wait = wait_until(time, &self.clock);
+        if wait.is_zero() {
+            return false;
+        }
+        self.add_due(key, now + wait.min(MAX_WAIT));
+        true
+    }
+
+    fn add_due(&self, key: &str, due: Moment) {
         let mut state = self.lock();
         let known = state.due.get(key).copied();
         if known.is_some_and(|known| known <= due) {

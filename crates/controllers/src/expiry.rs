@@ -1,21 +1,18 @@
 //! Deletion of objects at the end of their time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
+use kevel_controller_runtime::{Backoff, Client, run};
 
 use crate::context::ControllerContext;
+use crate::delay::Delays;
 use crate::descriptor::ControllerLoop;
 use crate::lister::CacheLister;
 
-/// Longest sleep until an object is looked at again: clocks are set.
-const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
-
-/// ControllerLoop that deletes objects at the end of their time. Each object has a timer: nothing is polled.
+/// Controller that deletes objects at the end of their time. Each object has a timer: nothing is polled.
 pub(crate) struct Expiry {
     /// Name of the controller.
     pub name: &'static str,
@@ -36,33 +33,24 @@ impl Expiry {
         let (name, queue) = (self.name, context.queue(self.queue, Backoff::default()));
         let heard = queue.clone();
         let informer = self.objects.informer().for_each(move |object| heard.add(object.key()));
-        let (this, work) = (Arc::new(self), queue.clone());
+        let delays = Delays::new(context.clock().clone(), queue.clone());
+        let (this, later) = (Arc::new(self), delays.clone());
         let reconcile = move |key: String| {
-            let (this, queue) = (this.clone(), work.clone());
-            async move { this.reconcile(&key, &queue).await }
+            let (this, delays) = (this.clone(), later.clone());
+            async move { this.reconcile(&key, &delays).await }
         };
         Box::pin(async move {
-            tokio::join!(informer, run(queue, name, 1, reconcile));
+            tokio::join!(informer, delays.run(), run(queue, name, 1, reconcile));
         })
     }
 
-    async fn reconcile(&self, key: &str, queue: &Arc<WorkQueue>) -> Result<(), StatusError> {
+    async fn reconcile(&self, key: &str, delays: &Delays) -> Result<(), StatusError> {
         let found = self.objects.snapshot().get(key).map(|found| self.objects.tree(found));
         let Some(object) = found.transpose()? else {
             return Ok(());
         };
         let Some(end) = (self.end)(&object) else { return Ok(()) };
-        let left = end.seconds.saturating_sub(Time::now(self.client.clock()).seconds);
-        if left > 0 {
-            let left = Duration::from_secs(left.unsigned_abs()).min(MAX_SLEEP);
-            let (clock, queue) = (self.client.clock().clone(), Arc::downgrade(queue));
-            let key = key.to_owned();
-            tokio::spawn(async move {
-                clock.sleep(left).await;
-                if let Some(queue) = queue.upgrade() {
-                    queue.add(&key);
-                }
-            });
+        if delays.add_at(key, end) {
             return Ok(());
         }
         let of = |field| object.str_at(&["metadata", field]);

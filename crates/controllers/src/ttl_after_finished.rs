@@ -10,7 +10,7 @@ use crate::context::ControllerContext;
 use crate::delay::Delays;
 use crate::descriptor::ControllerLoop;
 use crate::lister::CacheLister;
-use crate::object::{is_deleted, name, namespace, split, texts, uid, unless_gone, wait_until};
+use crate::object::{is_deleted, name, namespace, split, texts, uid, unless_gone};
 use crate::reconcile_error::ReconcileError;
 use crate::unavailable::Unavailable;
 
@@ -85,10 +85,6 @@ impl Jobs {
             ReconcileError::Objects(format!("{text} {space}/{job_name} finished"))
         })?;
         let expires = Time { seconds: at.seconds.saturating_add(seconds) };
-        let wait = wait_until(expires, self.client.clock());
-        if !wait.is_zero() {
-            self.delays.add_after(key, wait);
-        }
-        Ok(wait.is_zero())
+        Ok(!self.delays.add_at(key, expires))
     }
 }

@@ -5,7 +5,6 @@ mod stale;
 mod status;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::StatusError;
@@ -22,7 +21,7 @@ use crate::context::ControllerContext;
 use crate::delay::Delays;
 use crate::descriptor::ControllerLoop;
 use crate::lister::CacheLister;
-use crate::object::{is_deleted, is_true, name, namespace, regarding, split, wait_until};
+use crate::object::{is_deleted, is_true, name, namespace, regarding, split};
 use crate::reconcile_error::ReconcileError;
 use crate::recorder::{EventKind, EventRecorder};
 use crate::unavailable::Unavailable;
@@ -192,9 +191,11 @@ impl Budgets {
             self.write(written).await?;
         }
         if let Some(until) = disrupted.recheck {
+            let key = format!("{}/{}", namespace(budget), name(budget));
             // An entry ends after its second.
-            let wait = wait_until(until, self.client.clock()) + Duration::from_secs(1);
-            self.recheck.add_after(&format!("{}/{}", namespace(budget), name(budget)), wait);
+            if !self.recheck.add_at(&key, Time { seconds: until.seconds.saturating_add(1) }) {
+                self.queue.add(&key);
+            }
         }
         Ok(())
     }

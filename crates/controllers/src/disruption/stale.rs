@@ -1,7 +1,6 @@
 //! Condition `DisruptionTarget` of pods that were not deleted after all.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
@@ -12,7 +11,7 @@ use kevel_store::cache::Object;
 use crate::context::ControllerContext;
 use crate::delay::Delays;
 use crate::lister::CacheLister;
-use crate::object::{condition, is_deleted, split, wait_until};
+use crate::object::{condition, is_deleted, split};
 use crate::pod::{DISRUPTION_TARGET, PodCondition, is_terminal, path};
 
 /// Seconds after which the condition of a pod that is not being deleted is stale.
@@ -39,10 +38,11 @@ impl StaleDisruptions {
         // Most pods have no such condition, and are not decoded.
         let text = DISRUPTION_TARGET.as_bytes();
         let may = pod.wire().is_ok_and(|wire| wire.windows(text.len()).any(|part| part == text));
-        if let Some(wait) =
-            may.then(|| self.pods.tree(pod).ok()).flatten().and_then(|pod| self.wait(&pod))
+        let tree = may.then(|| self.pods.tree(pod).ok()).flatten();
+        if let Some(until) = tree.and_then(|pod| stale_from(&pod))
+            && !self.delays.add_at(pod.key(), until)
         {
-            self.delays.add_after(pod.key(), wait);
+            self.queue.add(pod.key());
         }
     }
 
@@ -55,25 +55,11 @@ impl StaleDisruptions {
         tokio::join!(delays.run(), run(queue, name, 1, reconcile));
     }
 
-    /// Wait until the condition of a pod is stale, if it has one that can be.
-    fn wait(&self, pod: &Value) -> Option<Duration> {
-        let target = condition(pod, DISRUPTION_TARGET)?;
-        let may = !is_deleted(pod)
-            && target.str_at(&["status"]) == "True"
-            && target.str_at(&["reason"]) != "TerminationByKubelet"
-            && !is_terminal(pod);
-        let since: Option<Time> = target.str_at(&["lastTransitionTime"]).parse().ok();
-        let since = since.map_or(0, |since| since.seconds);
-        let until = Time { seconds: since.saturating_add(STALE_SECONDS) };
-        may.then(|| wait_until(until, self.client.clock()))
-    }
-
     async fn reconcile(&self, key: &str) -> Result<(), StatusError> {
         let (space, name) = split(key);
         let Some(mut pod) = self.pods.get(space, name)? else { return Ok(()) };
-        let Some(wait) = self.wait(&pod) else { return Ok(()) };
-        if !wait.is_zero() {
-            self.delays.add_after(key, wait);
+        let Some(until) = stale_from(&pod) else { return Ok(()) };
+        if self.delays.add_at(key, until) {
             return Ok(());
         }
         let now = Time::now(self.client.clock()).to_string();
@@ -88,4 +74,16 @@ impl StaleDisruptions {
         }
         self.client.update(&format!("{}/status", path(&pod)), &pod).await.map(drop)
     }
+}
+
+/// Time from which on the condition of a pod is stale, if it has one that can be.
+fn stale_from(pod: &Value) -> Option<Time> {
+    let target = condition(pod, DISRUPTION_TARGET)?;
+    let may = !is_deleted(pod)
+        && target.str_at(&["status"]) == "True"
+        && target.str_at(&["reason"]) != "TerminationByKubelet"
+        && !is_terminal(pod);
+    let since: Option<Time> = target.str_at(&["lastTransitionTime"]).parse().ok();
+    let since = since.map_or(0, |since| since.seconds);
+    may.then(|| Time { seconds: since.saturating_add(STALE_SECONDS) })
 }
