@@ -116,6 +116,8 @@ impl Supervisor {
         loop {
             // Before the store is asked: a write of the lease that comes later stops what runs.
             self.handover.set_running(true);
+            // Before the lease is read: a clock that is advanced meanwhile makes the wait shorter, not longer.
+            let read = self.config.client.clock().moment();
             if let Some(left) = self.lease().await {
                 self.handover.set_running(false);
                 if !std::mem::replace(&mut held, true) {
@@ -124,7 +126,7 @@ impl Supervisor {
                     );
                 }
                 tokio::select! {
-                    () = self.config.client.clock().sleep(left) => {}
+                    () = self.config.client.clock().sleep_until(read + left) => {}
                     _ = changes.changed() => {}
                 }
                 continue;
