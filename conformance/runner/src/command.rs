@@ -6,8 +6,8 @@ use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
 use crate::namespaces::{self, Namespaces};
 use crate::store::Store;
 use crate::{
-    Result, diff, e2e, integration, kms, kubelet, matrix, peers, random, rolling, rules, services,
-    swap,
+    Result, diff, e2e, graphs, integration, kms, kubelet, matrix, peers, random, rolling, rules,
+    services, swap,
 };
 
 const USAGE: &str = "usage: conformance COMMAND
@@ -21,6 +21,7 @@ const USAGE: &str = "usage: conformance COMMAND
   rules [--recorded] [--store embedded|etcd] [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
   integration [--quick] [--record] [--tests REGEX] [--limit SECONDS] [--jobs N] [PACKAGE...]
+  graphs [--kills] [--seed N] [--n N]
   swap [--encrypted]
   rolling reference|kevel [--rounds N]
   services reference|kevel [--servers N] [--count N]
@@ -94,6 +95,15 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 focus: arguments.word().unwrap_or_default(),
             };
             e2e::run(server, plan).await
+        }
+        Some("graphs") => {
+            let kills = arguments.switch("--kills");
+            let seed = arguments.number("--seed", random::SEED)?;
+            if kills {
+                graphs::with_kills(seed, arguments.number("--n", 200)?).await
+            } else {
+                graphs::compare(seed, arguments.number("--n", 1000)?).await
+            }
         }
         Some("integration") => {
             let mut plan = integration::IntegrationPlan {

@@ -52,6 +52,8 @@ pub struct ControlPlane {
     pub processes: Vec<Process>,
     /// Additional flags of the API server.
     pub flags: Vec<String>,
+    /// Additional flags of the controller manager.
+    pub component_flags: Vec<String>,
     /// Whether each server has its own hostname, by which servers are identified.
     pub hostnames: bool,
     /// Program of Kevel, if it is not the default one.
@@ -129,9 +131,17 @@ impl ControlPlane {
     }
 
     fn new(folder: &Path, port: u16, etcd_port: u16, processes: Vec<Process>) -> Self {
-        let (folder, flags) = (folder.to_owned(), Vec::new());
-        let (hostnames, program, durable) = (false, None, true);
-        ControlPlane { folder, port, etcd_port, processes, flags, hostnames, program, durable }
+        ControlPlane {
+            folder: folder.to_owned(),
+            port,
+            etcd_port,
+            processes,
+            flags: Vec::new(),
+            component_flags: Vec::new(),
+            hostnames: false,
+            program: None,
+            durable: true,
+        }
     }
 
     /// Ends the processes of a folder and removes it.
@@ -201,8 +211,10 @@ impl ControlPlane {
             flags.push(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port));
         } else {
             flags.push(format!("--data-dir={}", self.folder.join("data").display()));
-            // Controllers are a component beside the server, as for the reference.
-            flags.extend(knows_controllers(&program).then(|| "--controllers=".to_owned()));
+            // Controllers are a component beside the server, as for the reference, unless they are asked for.
+            let asked = self.flags.iter().any(|flag| flag.starts_with("--controllers="));
+            let none = (!asked && knows_controllers(&program)).then(|| "--controllers=".to_owned());
+            flags.extend(none);
         }
         let begun = Instant::now();
         match self.hostnames {
@@ -241,6 +253,7 @@ impl ControlPlane {
                     "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"
                         .to_owned(),
                 ]);
+                flags.extend(self.component_flags.iter().cloned());
                 self.spawn("controllers", &built("kube-controller-manager"), flags)
             }
             Component::Scheduler => {

@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod diff;
 pub mod difference;
 pub mod e2e;
+pub mod graphs;
 pub mod hooks;
 pub mod integration;
 pub mod kms;

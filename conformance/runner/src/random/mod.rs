@@ -4,7 +4,7 @@
 //! gives the same requests (`source`), so that their answers can be recorded.
 
 mod mutate;
-mod source;
+pub(crate) mod source;
 mod writes;
 
 use std::fs;
