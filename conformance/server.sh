@@ -20,7 +20,7 @@ start_server() {
     rm -rf "$dir/data"
     "$1" --data-dir "$dir/data" --secure-port $((20000 + RANDOM % 12000)) >"$dir/log" 2>&1 &
     pid=$!
-    until grep -q "Ready. Use it with" "$dir/log"; do
+    until grep -q '"Ready"' "$dir/log"; do
       kill -0 "$pid" 2>/dev/null || break
       [ "$SECONDS" -lt 300 ] || fail "the server is not ready"
       sleep 0.05

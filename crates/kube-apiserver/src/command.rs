@@ -1,20 +1,32 @@
 //! The command: from arguments to a running server.
 
-use crate::options::{ServerRunOptions, VersionRequest};
-use crate::{help, logging, server};
+use crate::options::{ServerRunOptions, Suggestion, VersionRequest};
+use crate::{help, logging, server, store};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_features::{BINARY, FeatureGates, Notice};
-use kevel_server::version::Info;
+use kevel_server::version::{Build, Info, set_build};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use tracing::{error, info, warn};
 
-/// Runs the command on its arguments, the program's name not among them.
+/// Facts that the build script has found.
+const BUILD: Build = Build {
+    git_commit: env!("KEVEL_GIT_COMMIT"),
+    git_tree_state: env!("KEVEL_GIT_TREE_STATE"),
+    date: env!("KEVEL_BUILD_DATE"),
+};
+
+/// Runs the command on its arguments, the program's name not among them. The first may be a command of Kevel's own.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    set_build(BUILD);
+    let mut arguments: Vec<String> =
+        arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if arguments.first().is_some_and(|first| first == "store") {
+        return store::main(arguments.drain(1..));
+    }
     let mut options = ServerRunOptions::default();
     let parsed = match options.parse(arguments) {
         Ok(parsed) => parsed,
@@ -35,9 +47,13 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             "\"kube-apiserver\" does not take any arguments, got [{arguments}]"
         ));
     }
+    let suggestions = options.suggestions();
     match start(options) {
         Ok(code) => code,
         Err(error) => {
+            for Suggestion { flag, name, meant } in suggestions {
+                info!(flag, name, "Did you mean {meant}?");
+            }
             error!(err = %error, "command failed");
             ExitCode::FAILURE
         }

@@ -1,9 +1,11 @@
 //! The `kube-apiserver` command: flags become options, options are completed and validated, and
-//! the server runs on them.
+//! the server runs on them. `kube-apiserver store` looks after a store without a server.
 
 pub mod command;
 pub mod flags;
 pub mod help;
 pub mod logging;
+mod nearest;
 pub mod options;
 pub mod server;
+pub mod store;

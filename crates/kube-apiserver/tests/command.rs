@@ -20,12 +20,28 @@ fn it_tells_its_version() {
     assert_eq!(code, Some(0));
     assert!(stdout.starts_with("version.Info{Major:\"1\", Minor:\"36\", "), "{stdout}");
     assert!(stdout.contains("GitVersion:\"v1.36.3+kevel\""), "{stdout}");
+    for unknown in ["GitCommit:\"\"", "BuildDate:\"\""] {
+        assert!(!stdout.contains(unknown), "{stdout}");
+    }
 }
 
 #[test]
 fn it_refuses_what_it_cannot_read() {
     for (arguments, message) in [
         (&["--foo"][..], "unknown flag: --foo"),
+        (&["--etcd-server=http://a"], "unknown flag: --etcd-server\ndid you mean --etcd-servers?"),
+        (&["--secure_prot", "1"], "unknown flag: --secure_prot\ndid you mean --secure-port?"),
+        (
+            &["--storage=embeded"],
+            "invalid argument \"embeded\" for \"--storage\" flag: must be one of embedded, memory, etcd\n\
+             did you mean embedded?",
+        ),
+        (&["dev"], "\"kube-apiserver\" does not take any arguments, got [\"dev\"]"),
+        (&["check"], "\"kube-apiserver\" does not take any arguments, got [\"check\"]"),
+        (
+            &["--storage=memory", "store"],
+            "\"kube-apiserver\" does not take any arguments, got [\"store\"]",
+        ),
         (
             &["serve", "now"],
             "\"kube-apiserver\" does not take any arguments, got [\"serve\" \"now\"]",
@@ -83,6 +99,34 @@ fn it_logs_why_it_does_not_start() {
     let last: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(last["msg"], "command failed");
     assert_eq!(last["err"], "--goaway-chance can not be less than 0 or greater than 0.02");
+}
+
+#[test]
+fn wrong_names_are_told_with_those_that_were_meant() {
+    for (argument, meant, refusal) in [
+        (
+            "--feature-gates=ComponentFlags=true",
+            "\"Did you mean ComponentFlagz?\" flag=\"--feature-gates\" name=\"ComponentFlags\"",
+            "unrecognized feature gate: ComponentFlags",
+        ),
+        (
+            "--authorization-mode=Node,RBCA",
+            "\"Did you mean RBAC?\" flag=\"--authorization-mode\" name=\"RBCA\"",
+            "authorization-mode \\\"RBCA\\\" is not a valid mode",
+        ),
+        (
+            "--enable-admission-plugins=PodSecurtiy",
+            "\"Did you mean PodSecurity?\" flag=\"--enable-admission-plugins\" name=\"PodSecurtiy\"",
+            "enable-admission-plugins plugin \\\"PodSecurtiy\\\" is unknown",
+        ),
+    ] {
+        let (code, _, stderr) = run(&[argument, "--storage=memory"]);
+        let lines: Vec<&str> = stderr.lines().rev().take(2).collect();
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(lines[1].ends_with(meant), "{stderr}");
+        // The reference's message is the last one, and unchanged.
+        assert!(lines[0].ends_with(&format!("] \"command failed\" err=\"{refusal}\"")), "{stderr}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use kube_apiserver::options::{Admission, Global, Kevel, Logs, Misc, ServerRunOpt
 const NO_TERMINAL: &str = r#"
 Usage:
   kube-apiserver [flags]
+  kube-apiserver store VERB
 
 Kevel flags:
 
@@ -22,6 +23,7 @@ Global flags:
 const TERMINAL: &str = r#"
 Usage:
   kube-apiserver [flags]
+  kube-apiserver store VERB
 
 Kevel flags:
 

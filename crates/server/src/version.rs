@@ -1,7 +1,7 @@
 //! `/version` and `--version=raw`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -19,8 +19,33 @@ pub const GIT_VERSION: &str = "v1.36.3+kevel";
 /// The API level: major, minor and patch.
 pub const API_LEVEL: (u32, u32, u32) = (1, 36, 3);
 
+/// Letters of the commit in user agents.
+const SHORT_COMMIT: usize = 7;
+
 /// Kubernetes release of this API level, and its commit, which its own clients report.
 const RELEASE: (&str, &str) = ("v1.36.3", "0f29094e5b73085e3802ecc1298ecae13866bfe6");
+
+/// Facts of a program's build (upstream: variables that the linker sets).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Commit.
+    pub git_commit: &'static str,
+    /// `clean` or `dirty`.
+    pub git_tree_state: &'static str,
+    /// Date, in RFC 3339.
+    pub date: &'static str,
+}
+
+/// Build of a program that does not tell of its own.
+const UNKNOWN_BUILD: Build =
+    Build { git_commit: "unknown", git_tree_state: "", date: "1970-01-01T00:00:00Z" };
+
+static BUILD: OnceLock<Build> = OnceLock::new();
+
+/// Sets the build of this program. The first call counts; it comes before any other use of this module.
+pub fn set_build(build: Build) {
+    let _ = BUILD.set(build);
+}
 
 /// Version information of a build (upstream: `version.Info`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +60,11 @@ pub struct Info {
     pub min_compatibility: (String, String),
     /// Full version.
     pub git_version: String,
-    /// Commit of the build, if known.
+    /// Commit of the build, or `unknown`.
     pub git_commit: String,
     /// `clean` or `dirty`, if known.
     pub git_tree_state: String,
-    /// Date of the build, if known.
+    /// Date of the build; 1970 if unknown.
     pub build_date: String,
     /// Empty, as there is no Go; clients expect the field.
     pub go_version: String,
@@ -53,16 +78,16 @@ impl Default for Info {
     fn default() -> Self {
         let level = |minor: u32| (API_LEVEL.0.to_string(), minor.to_string());
         let (major, minor) = level(API_LEVEL.1);
-        let told = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        let build = BUILD.get().unwrap_or(&UNKNOWN_BUILD);
         Info {
             major,
             minor,
             emulation: level(API_LEVEL.1),
             min_compatibility: level(API_LEVEL.1 - 1),
             git_version: GIT_VERSION.to_owned(),
-            git_commit: told(option_env!("KEVEL_GIT_COMMIT")),
-            git_tree_state: told(option_env!("KEVEL_GIT_TREE_STATE")),
-            build_date: told(option_env!("KEVEL_BUILD_DATE")),
+            git_commit: build.git_commit.to_owned(),
+            git_tree_state: build.git_tree_state.to_owned(),
+            build_date: build.date.to_owned(),
             go_version: String::new(),
             compiler: "rustc".to_owned(),
             platform: format!("{}/{}", std::env::consts::OS, processor()),
@@ -91,10 +116,7 @@ impl Info {
 
     /// User agent of a component of this version.
     pub fn user_agent_of(&self, component: &str) -> String {
-        let commit = match self.git_commit.as_str() {
-            "" => "unknown",
-            commit => commit.get(..7).unwrap_or(commit),
-        };
+        let commit = self.git_commit.get(..SHORT_COMMIT).unwrap_or(&self.git_commit);
         format!("{component}/{} ({}) kubernetes/{commit}", self.git_version, self.platform)
     }
 

@@ -29,6 +29,7 @@ mod failpoint;
 pub mod keys;
 pub mod migrate;
 mod probe;
+mod progress;
 mod update;
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
@@ -39,6 +40,7 @@ use kevel_api::status::{StorageError, StorageErrorCode};
 pub use error::{Error, Result};
 pub use kevel_pki::private;
 pub use probe::Probe;
+pub use progress::{Progress, Report, UNREPORTED};
 pub use update::{Change, MAX_CONFLICTS, UpdateError, Updated, guaranteed_update};
 
 /// A point in the history of a store: the number of the write transaction that produced it.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::embedded::{self, Embedded, NewStore};
+use crate::progress::{Progress, Report};
 use crate::{Engine as _, Error, Result, Revision, etcd, keys};
 
 /// Bytes after which a page is full. A value that is larger is a page by itself.
@@ -45,22 +46,27 @@ pub struct Migrated {
     pub to: Revision,
 }
 
-/// Receives progress messages for the operator.
-pub type Say<'a> = &'a (dyn Fn(String) + Sync);
-
 /// Copies the store in `directory`, which no server has open, into an etcd that is empty below its prefix.
-pub async fn export(directory: &Path, target: etcd::Options, say: Say<'_>) -> Result<Migrated> {
+pub async fn export(
+    directory: &Path,
+    target: etcd::Options,
+    report: Report<'_>,
+) -> Result<Migrated> {
     if !embedded::is_store(directory) {
         return Err(Error::Invalid(format!("there is no store in {directory:?}")));
     }
     let options = embedded::Options { compaction_interval: None, ..Default::default() };
     let source = Embedded::open(directory, options)?;
-    let copied = copy_out(&source, &target, say).await;
+    let copied = copy_out(&source, &target, report).await;
     source.close().await;
     copied
 }
 
-async fn copy_out(source: &Embedded, target: &etcd::Options, say: Say<'_>) -> Result<Migrated> {
+async fn copy_out(
+    source: &Embedded,
+    target: &etcd::Options,
+    report: Report<'_>,
+) -> Result<Migrated> {
     let root = keys::root(&target.prefix);
     let (all, below) = (source.count(b"").await?, source.count(root.as_bytes()).await?);
     if all != below {
@@ -70,12 +76,12 @@ async fn copy_out(source: &Embedded, target: &etcd::Options, say: Say<'_>) -> Re
         )));
     }
     let from = source.current_revision().await?;
-    let mut into = etcd::Import::begin(target, from, say).await?;
+    let mut into = etcd::Import::begin(target, from, report).await?;
     let (mut keys, mut after) = (0, None);
     loop {
         let page = source.page(from, after).await.map_err(|error| match error {
             Error::Damaged(damaged) => Error::Corrupt(format!(
-                "{damaged}; `kevel-store check` tells what else is wrong, and drops it with --drop"
+                "{damaged}; `kube-apiserver store check` tells what else is wrong, and drops it with --drop"
             )),
             error => error,
         })?;
@@ -83,20 +89,26 @@ async fn copy_out(source: &Embedded, target: &etcd::Options, say: Say<'_>) -> Re
         after = Some(last.key.clone());
         keys += page.len() as u64;
         into.put(page).await?;
+        report(copied(keys, all));
     }
     Ok(Migrated { keys, from, to: into.finish().await? })
 }
 
 /// Makes a store in `directory`, which is empty or does not exist, of the keys that an etcd holds below its prefix.
-pub async fn import(source: etcd::Options, directory: &Path, say: Say<'_>) -> Result<Migrated> {
+pub async fn import(
+    source: etcd::Options,
+    directory: &Path,
+    report: Report<'_>,
+) -> Result<Migrated> {
     let mut source = etcd::Contents::open(&source).await?;
     let from = source.revision();
     let mut into = NewStore::begin(directory, from)?;
-    say(format!("reading revision {from} of etcd"));
+    report(Progress::Note(format!("reading revision {from} of etcd")));
     let mut keys = 0;
     while let Some(page) = source.page().await? {
         keys += page.len() as u64;
         into.put(&page)?;
+        report(copied(keys, source.count()));
     }
     if source.is_written_to().await? {
         return Err(Error::Invalid(
@@ -104,4 +116,8 @@ pub async fn import(source: etcd::Options, directory: &Path, say: Say<'_>) -> Re
         ));
     }
     Ok(Migrated { keys, from, to: into.finish()? })
+}
+
+fn copied(done: u64, total: u64) -> Progress {
+    Progress::Counted { verb: "copied", units: "keys", done, total }
 }

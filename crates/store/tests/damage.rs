@@ -10,7 +10,7 @@ use std::{
 };
 
 use kevel_store::{
-    Damaged, Engine, Entry, Error, Event, RangeOptions, Result, Revision,
+    Damaged, Engine, Entry, Error, Event, RangeOptions, Result, Revision, UNREPORTED,
     embedded::{self, Embedded, Options},
 };
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ async fn flipped_bytes_are_never_served() {
         }
         // If the file is still a database, dropping the damaged keys leaves a valid store.
         if checked.is_ok_and(|report| !report.damaged.is_empty()) {
-            embedded::drop_damaged(damaged.path(), &|_| Ok(())).unwrap();
+            embedded::drop_damaged(damaged.path(), &|_| Ok(()), UNREPORTED).unwrap();
             assert_eq!(embedded::check(damaged.path()).unwrap().damaged, [], "byte {place}");
             let left = read(damaged.path()).await.unwrap();
             assert_eq!(left.damaged, [], "byte {place}");
@@ -179,8 +179,9 @@ async fn a_backup_is_the_store_as_it_was() {
 
     let restored = elsewhere.path().join("restored");
     let later = Revision(then.0 + embedded::REVISIONS_SKIPPED);
-    assert_eq!(embedded::restore(&file, &restored, false).unwrap().revision, later);
-    assert!(matches!(embedded::restore(&file, &restored, false), Err(Error::Invalid(_))));
+    assert_eq!(embedded::restore(&file, &restored, false, UNREPORTED).unwrap().revision, later);
+    let again = embedded::restore(&file, &restored, false, UNREPORTED);
+    assert!(matches!(again, Err(Error::Invalid(_))));
     let store = Embedded::open(&restored, Options::default()).unwrap();
     assert_eq!(store.range(b"", RangeOptions::default()).await.unwrap().entries, expected.entries);
     assert_eq!(store.create(b"/new", "1".into(), None).await.unwrap(), later.next());

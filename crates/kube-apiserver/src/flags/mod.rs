@@ -131,6 +131,11 @@ impl Given {
         fields.iter().any(|field| self.has(field))
     }
 
+    /// The fields of all flags that were given.
+    pub fn fields(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().copied()
+    }
+
     /// Whether a flag was given whose field begins like this.
     pub fn has_prefix(&self, prefix: &str) -> bool {
         self.0.iter().any(|field| field.starts_with(prefix))

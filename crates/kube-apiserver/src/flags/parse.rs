@@ -1,6 +1,7 @@
 //! From arguments to values.
 
 use super::{Flag, Given, Section};
+use crate::nearest::nearest;
 use kevel_api::quote::quote;
 
 /// What the arguments were, besides the values that they set.
@@ -54,7 +55,7 @@ impl Parser<'_, '_> {
         };
         let field = name.replace('-', "_");
         let place = self.find(|flag| flag.field == field);
-        let (place, flag) = place.ok_or_else(|| format!("unknown flag: --{name}"))?;
+        let (place, flag) = place.ok_or_else(|| self.unknown(name))?;
         let value = value.or_else(|| self.implied(place)).or_else(|| rest.next());
         let value = value.ok_or_else(|| format!("flag needs an argument: --{name}"))?;
         self.set(place, flag, &value)
@@ -83,6 +84,15 @@ impl Parser<'_, '_> {
             letters = next;
         }
         Ok(())
+    }
+
+    /// The reference's message, and below it the flag that was probably meant.
+    fn unknown(&self, name: &str) -> String {
+        let flags = self.sections.iter().flat_map(|section| section.flags());
+        let shown: Vec<String> = flags.filter(|flag| !flag.facts.hidden).map(Flag::name).collect();
+        let meant = nearest(name, shown.iter().map(String::as_str));
+        let hint = meant.map_or_else(String::new, |flag| format!("\ndid you mean --{flag}?"));
+        format!("unknown flag: --{name}{hint}")
     }
 
     fn find(&self, wanted: impl Fn(&Flag) -> bool) -> Option<(Place, &'static Flag)> {

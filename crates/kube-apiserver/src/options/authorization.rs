@@ -31,7 +31,8 @@ section! {
 }
 
 /// The modes that there are.
-const MODES: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
+pub(super) const MODES: [&str; 6] =
+    ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
 
 impl Authorization {
     /// Without a word about authorizers, everything is allowed.

@@ -9,7 +9,7 @@ use kevel_clock::Clock;
 use kevel_features::{EffectiveVersion, FeatureGates, VersionError};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -66,6 +66,9 @@ pub struct GeneratedCert {
 /// The issuer of service account tokens when the server makes the key.
 const OWN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
+/// The network of services without IPv4: as many as a bitmap can hold, of the addresses that are for private use.
+const OWN_IPV6_RANGE: &str = "fd00:10:96::/108";
+
 /// The names of the kubernetes service.
 const SERVICE_NAMES: [&str; 3] = ["kubernetes.default.svc", "kubernetes.default", "kubernetes"];
 
@@ -107,10 +110,11 @@ impl ServerRunOptions {
     pub fn complete(mut self) -> Result<CompletedOptions, String> {
         let (feature_gates, effective_version) =
             self.component_globals().map_err(|error| error.to_string())?;
-        let service_ips = ServiceIps::new(&self.misc.service_cluster_ip_range)?;
         let storage = self.storage();
         let own_pki = self.complete_own_files(storage);
         let advertise_address = self.advertise_address();
+        self.complete_service_range(storage, advertise_address);
+        let service_ips = ServiceIps::new(&self.misc.service_cluster_ip_range)?;
         self.generic.advertise_address = Some(advertise_address);
         let generated_cert = self.complete_serving_cert(advertise_address, service_ips.api_server);
         let external_host = self.complete_external_host(advertise_address);
@@ -184,6 +188,15 @@ impl ServerRunOptions {
         (cert || key).then_some(directory)
     }
 
+    /// The kubernetes service has the family of the server's address. A server that stands alone on a machine without IPv4
+    /// has services there, where the reference refuses to start.
+    fn complete_service_range(&mut self, storage: StorageKind, advertised: IpAddr) {
+        let range = &mut self.misc.service_cluster_ip_range;
+        if storage != StorageKind::Etcd && range.is_empty() && advertised.is_ipv6() {
+            OWN_IPV6_RANGE.clone_into(range);
+        }
+    }
+
     /// The address given, or the one listened on, or the host's. A host without a network still
     /// has clients on itself.
     fn advertise_address(&self) -> IpAddr {
@@ -196,8 +209,7 @@ impl ServerRunOptions {
             return bind;
         }
         host_address(bind.is_ipv6()).unwrap_or_else(|error| {
-            let loopback = Ipv4Addr::LOCALHOST.into();
-            let address = if bind.is_loopback() { bind } else { loopback };
+            let address = if bind.is_loopback() { bind } else { loopback(has_address) };
             warn!("the host has no network ({error}), advertising {address}");
             address
         })
@@ -319,6 +331,17 @@ impl CompletedOptions {
     }
 }
 
+/// The loopback address of a machine: that of IPv6 only where there is no other.
+pub(crate) fn loopback(has: impl Fn(IpAddr) -> bool) -> IpAddr {
+    let [ipv4, ipv6] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    if has(ipv4) || !has(ipv6) { ipv4 } else { ipv6 }
+}
+
+/// Whether this machine has an address.
+pub(crate) fn has_address(address: IpAddr) -> bool {
+    TcpListener::bind((address, 0)).is_ok()
+}
+
 /// The machine's name.
 fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -339,4 +362,22 @@ fn address_towards(from: IpAddr, to: IpAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((from, 0))?;
     socket.connect((to, 9))?;
     Ok(socket.local_addr()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_an_address_that_the_machine_has() {
+        for (has, expected) in [
+            (&["127.0.0.1", "::1"][..], "127.0.0.1"),
+            (&["::1"], "::1"),
+            (&["127.0.0.1"], "127.0.0.1"),
+            (&[], "127.0.0.1"),
+        ] {
+            let has = |address: IpAddr| has.contains(&address.to_string().as_str());
+            assert_eq!(loopback(has).to_string(), expected);
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use kevel_controllers::ControllerSelection;
 
-use crate::flags::{EFFECTIVE, Strings, Value, ValueType, section};
+use crate::flags::{EFFECTIVE, Section as _, Strings, Value, ValueType, section};
+use crate::nearest::nearest;
 
 section! {
     /// Options that the reference does not have.
@@ -21,6 +22,11 @@ section! {
 }
 
 impl Kevel {
+    /// Fields of the flags that the reference does not have.
+    pub fn flag_names(&self) -> Vec<&'static str> {
+        self.flags().iter().map(|flag| flag.field).collect()
+    }
+
     /// Wrong names of controllers.
     pub(super) fn validate(&self) -> Vec<String> {
         let errors = ControllerSelection::parse(&self.controllers).err().unwrap_or_default();
@@ -66,7 +72,11 @@ impl Value for Option<StorageKind> {
 
     fn set(&mut self, text: &str, _: bool) -> Result<(), String> {
         let known = STORAGE_KINDS.iter().find(|(name, _)| *name == text);
-        let &(_, kind) = known.ok_or("must be one of embedded, memory, etcd")?;
+        let &(_, kind) = known.ok_or_else(|| {
+            let meant = nearest(text, STORAGE_KINDS.map(|(name, _)| name));
+            let hint = meant.map_or_else(String::new, |name| format!("\ndid you mean {name}?"));
+            format!("must be one of embedded, memory, etcd{hint}")
+        })?;
         *self = Some(kind);
         Ok(())
     }

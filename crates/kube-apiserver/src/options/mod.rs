@@ -21,6 +21,7 @@ mod misc;
 mod resource_config;
 mod secure_serving;
 mod service_ip;
+mod suggestions;
 mod traces;
 mod validate;
 
@@ -31,6 +32,7 @@ pub(crate) use audit::Backend as AuditBackend;
 pub use authentication::Authentication;
 pub use authorization::Authorization;
 pub use complete::{CompletedOptions, ComponentGlobalsError, GeneratedCert};
+pub(crate) use complete::{has_address, loopback};
 pub use egress_selector::EgressSelector;
 pub use etcd::Etcd;
 pub use feature_gates::FlagError;
@@ -44,6 +46,7 @@ pub use misc::Misc;
 pub use resource_config::{Emulation, EmulationError, ResourceConfig};
 pub use secure_serving::{SecureServing, cipher_suite};
 pub use service_ip::ServiceIps;
+pub use suggestions::Suggestion;
 pub use traces::Traces;
 
 use crate::flags::{Flag, Given, Parsed, Section, State, Value, parse};

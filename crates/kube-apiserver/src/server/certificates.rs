@@ -1,6 +1,6 @@
 //! The certificates and keys to serve with: the user's, or those that the server makes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use kevel_store::embedded::Embedded;
 
 use super::certificate_files;
 use super::storage::embedded_folder;
-use crate::options::{CompletedOptions, StorageKind};
+use crate::options::{CompletedOptions, StorageKind, has_address, loopback};
 
 /// What the server shows, and whom it believes.
 #[derive(Debug)]
@@ -80,22 +80,30 @@ fn load_ca(name: &str, file: PathBuf) -> Result<Arc<Dynamic<CaBundle>>, String> 
 /// An authority, certificates, keys and an admin's kubeconfig, made on the first start.
 fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles), String> {
     let flags = &options.flags;
-    let mut addresses: Vec<IpAddr> = vec![options.advertise_address];
-    addresses.push(options.service_ips.api_server);
+    let bind = flags.secure_serving.bind_address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let own_address = own_address(bind);
+    let port = u16::try_from(flags.secure_serving.secure_port).unwrap_or_default();
+    let addresses = [options.advertise_address, options.service_ips.api_server, own_address];
     let pki = Pki {
         folder: PathBuf::from(folder),
         kubeconfig: Path::new(&flags.kevel.data_dir).join("admin.kubeconfig"),
-        server: format!("https://127.0.0.1:{}", flags.secure_serving.secure_port),
+        server: format!("https://{}", SocketAddr::new(own_address, port)),
         names: Pki::names(&options.external_host, &addresses),
         clock: options.clock.clone(),
     };
     refuse_new_keys(options, &pki)?;
     if options.storage == StorageKind::Embedded {
         // Before the kubeconfig is written: it is that of the server which runs on this folder.
-        Embedded::ensure_free(&embedded_folder(options)).map_err(|error| error.to_string())?;
+        Embedded::ensure_free(&embedded_folder(options))
+            .map_err(|error| format!("{error} (--data-dir)"))?;
     }
     let files = pki.ensure()?;
     Ok((pki, files))
+}
+
+/// The address at which a client on this machine reaches a server that listens on `bind`.
+fn own_address(bind: IpAddr) -> IpAddr {
+    if bind.is_unspecified() { loopback(has_address) } else { bind }
 }
 
 /// A store that is in use belongs to an authority and a key that signs tokens. Other ones would make

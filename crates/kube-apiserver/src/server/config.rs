@@ -1,7 +1,8 @@
 //! Everything that the servers of the chain share, built in the order of need: what is opened (port, keys,
 //! store), what knows objects (caches, storages), who asks and who may, what is answered without a store.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use kevel_server::metrics::Metrics;
 use kevel_server::negotiate::Cbor;
 use kevel_server::serving::{Listen, listen};
 use kevel_server::storages::Storages;
+use kevel_server::version::Info;
 use kevel_store::Engine;
 use kevel_store::private;
 use tokio::net::TcpListener;
@@ -30,7 +32,7 @@ use super::certificates::Certificates;
 use super::connect::connecters;
 use super::egress::egress_selector;
 use super::flowcontrol::flow_control;
-use super::{encryption, services, storage};
+use super::{build_info, encryption, flag_files, services, storage};
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -91,10 +93,12 @@ impl Config {
         let shown =
             shown.map_err(|error| format!("failed to read allow list manifest: {error}"))?;
         let metrics = Arc::new(Metrics::new(options.clock.clone(), shown));
+        build_info::show(&Info::reporting(options.flags.global.version.reported()), &metrics);
         let lifecycle = Arc::new(Lifecycle::default());
         let shutdown = shutdown(&options);
-        let listener = bind(&mut options)?;
         // Before anything is made or opened: a file that is wrong must not have changed anything.
+        flag_files::check(&options.flags).map_err(|error| error.to_string())?;
+        let listener = bind(&mut options).map_err(|error| error.to_string())?;
         let encryption = encryption::transformers(&options, &metrics).await?;
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options, &metrics)?;
@@ -107,7 +111,9 @@ impl Config {
             }
         };
         let storage_options = storage::storage_options(&options);
-        let backends = storage::open(&options, &egress, &metrics, encrypted).await?;
+        let backends =
+            storage::open(&options, &egress, &metrics, encrypted).await;
+        let backends = backends.map_err(|error| error.to_string())?;
         storage::count_decode_errors(&backends, &options, &metrics);
         let enabled = options.resource_config();
         let storages = storages(
@@ -160,17 +166,43 @@ impl Config {
 }
 
 /// Takes the port first: certificates and the kubeconfig name it, and it may be any.
-fn bind(options: &mut CompletedOptions) -> Result<TcpListener, String> {
+fn bind(options: &mut CompletedOptions) -> Result<TcpListener, ListenError> {
     let flags = &mut options.flags.secure_serving;
-    let place = Listen {
-        address: flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
-        port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
-        share_port: flags.permit_port_sharing,
-    };
-    let error = |error| format!("failed to listen on {}:{}: {error}", place.address, place.port);
-    let listener = listen(place).map_err(error)?;
+    let port =
+        u16::try_from(flags.secure_port).map_err(|_| ListenError::Port(flags.secure_port))?;
+    let address = flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0]));
+    let share_port = flags.permit_port_sharing;
+    let error = |error| ListenError::Address(SocketAddr::new(address, port), error);
+    let listener = listen(Listen { address, port, share_port }).map_err(error)?;
     flags.secure_port = i64::from(listener.local_addr().map_err(error)?.port());
     Ok(listener)
+}
+
+/// Reason why the port cannot be opened.
+#[derive(Debug, thiserror::Error)]
+enum ListenError {
+    /// The flag has a number that no port has.
+    #[error("--secure-port {0} is out of range")]
+    Port(i64),
+    /// The system refuses the address or the port.
+    #[error("failed to listen on {_0}: {_1}{}", remedy(_1))]
+    Address(SocketAddr, io::Error),
+}
+
+/// What helps, by the flag that it takes.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            ": another process listens there, choose another port with --secure-port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            ": this machine does not have the address, choose another with --bind-address"
+        }
+        io::ErrorKind::PermissionDenied => {
+            ": low ports are for privileged processes, choose another with --secure-port"
+        }
+        _ => "",
+    }
 }
 
 /// Makes the folder for what the server keeps itself, if it keeps anything, and sees that nobody else
@@ -180,7 +212,10 @@ fn prepare_data_dir(options: &CompletedOptions) -> Result<(), String> {
         return Ok(());
     }
     let folder = Path::new(&options.flags.kevel.data_dir);
-    private::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    private::create_dir_all(folder).map_err(|error| {
+        let folder = folder.display();
+        format!("cannot create the folder {folder}: {error}: choose another with --data-dir")
+    })?;
     private::tighten_and_say(folder);
     Ok(())
 }

@@ -7,9 +7,11 @@
 
 mod admission;
 mod aggregator;
+mod announcement;
 mod audit;
 mod authentication;
 mod authorization;
+mod build_info;
 mod certificate_files;
 mod certificates;
 mod chain;
@@ -21,7 +23,9 @@ mod debug_flags;
 mod egress;
 mod encryption;
 mod etcd_metrics;
+mod etcd_wait;
 mod extensions;
+mod flag_files;
 mod flowcontrol;
 mod health;
 mod jwt;
@@ -48,6 +52,7 @@ use kevel_server::storages::Storages;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use self::announcement::Announcement;
 use self::authorization::Authorization;
 use self::chain::create_server_chain;
 use self::config::Config;
@@ -76,17 +81,21 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
         .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()?;
     let result = runtime.block_on(async {
-        let running = prepare(options).await?.serve()?;
-        // Hooks may wait for others, and who asks it to stop meanwhile need not.
+        let announcement = Announcement::new(&options);
+        // etcd and hooks may take as long as they like to start; a stop is not kept waiting.
         let mut stop = pin!(lifecycle::stop_requested());
+        let prepared = tokio::select! {
+            prepared = prepare(options) => prepared?,
+            requested = &mut stop => {
+                tracing::info!("Stopped before the server has started");
+                return Ok(requested?);
+            }
+        };
+        let running = prepared.serve()?;
         tokio::select! {
             started = running.run_hooks() => {
                 started?;
-                if let Some(kubeconfig) = &running.kubeconfig {
-                    tracing::info!(
-                        "Ready. Use it with: kubectl --kubeconfig {kubeconfig} get namespaces"
-                    );
-                }
+                announcement.say(running.address, running.kubeconfig.as_deref());
                 lifecycle::notify_ready()?;
                 stop.await?;
             }

@@ -18,6 +18,7 @@ use kevel_store::etcd::{self, Etcd};
 use kevel_store::keys;
 
 use super::etcd_metrics::EtcdMetrics;
+use super::etcd_wait;
 use crate::options::{CompletedOptions, StorageKind};
 
 /// How built-in kinds are written to the store.
@@ -63,7 +64,7 @@ pub async fn open(
     egress: &EgressSelector,
     metrics: &Metrics,
     over: impl Fn(Arc<dyn Engine>) -> Arc<dyn Engine>,
-) -> Result<Backends, String> {
+) -> Result<Backends, OpenError> {
     let etcd = &options.flags.etcd;
     let prefix = keys::root(&etcd.etcd_prefix);
     let metrics = EtcdMetrics::new(metrics);
@@ -72,13 +73,52 @@ pub async fn open(
     let overrides = etcd.overrides().into_iter().enumerate();
     for (at, (servers, resources)) in overrides {
         let interval = positive(etcd.etcd_compaction_interval.0);
-        let connected = Etcd::connect(etcd_options(options, egress, servers, interval)).await;
-        let connected = connected.map_err(|error| error.to_string())?;
-        let engine = metrics.measure(connected, at + 1, &etcd.etcd_prefix).await;
+        let flag = "--etcd-servers-overrides";
+        let connected = connect(flag, options, etcd_options(options, egress, servers, interval));
+        let engine = metrics.measure(connected.await?, at + 1, &etcd.etcd_prefix).await;
         let backend = Backend::new(over(engine), &prefix);
         backends.overrides.push(Override { resources, backend });
     }
     Ok(backends)
+}
+
+/// Reason why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store in memory cannot be made.
+    #[error("--storage=memory: {0}")]
+    Memory(kevel_store::Error),
+    /// The store in the data folder cannot be opened.
+    #[error("cannot open the store in {} (--data-dir): {error}", folder.display())]
+    Embedded {
+        /// Folder of the store.
+        folder: PathBuf,
+        /// Reason.
+        error: kevel_store::Error,
+    },
+    /// The options of an etcd do not fit.
+    #[error("{flag}={servers}: {error}")]
+    Etcd {
+        /// Flag that names the URLs.
+        flag: &'static str,
+        /// URLs of the members.
+        servers: String,
+        /// Reason.
+        error: kevel_store::Error,
+    },
+}
+
+/// Connects to an etcd and waits until it answers.
+async fn connect(
+    flag: &'static str,
+    options: &CompletedOptions,
+    etcd: etcd::Options,
+) -> Result<Etcd, OpenError> {
+    let servers = etcd.endpoints.join(",");
+    let connected = Etcd::connect(etcd).await;
+    let etcd = connected.map_err(|error| OpenError::Etcd { flag, servers, error })?;
+    etcd_wait::wait_for(&etcd, flag, &options.flags.etcd).await;
+    Ok(etcd)
 }
 
 /// The folder of the embedded store.
@@ -86,30 +126,35 @@ pub fn embedded_folder(options: &CompletedOptions) -> PathBuf {
     Path::new(&options.flags.kevel.data_dir).join("db")
 }
 
+fn embedded_options(options: &CompletedOptions) -> embedded::Options {
+    embedded::Options {
+        compaction_interval: positive(options.flags.etcd.etcd_compaction_interval.0),
+        clock: options.clock.clone(),
+        ..embedded::Options::default()
+    }
+}
+
 async fn open_default(
     options: &CompletedOptions,
     egress: &EgressSelector,
     metrics: &EtcdMetrics,
-) -> Result<Arc<dyn Engine>, String> {
+) -> Result<Arc<dyn Engine>, OpenError> {
     let flags = &options.flags;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
-    let embedded_options = embedded::Options {
-        compaction_interval: interval,
-        clock: options.clock.clone(),
-        ..embedded::Options::default()
-    };
+    let embedded_options = embedded_options(options);
     Ok(match options.storage {
         StorageKind::Memory => {
-            Arc::new(Embedded::memory(embedded_options).map_err(|error| error.to_string())?)
+            Arc::new(Embedded::memory(embedded_options).map_err(OpenError::Memory)?)
         }
         StorageKind::Embedded => {
-            let opened = Embedded::open(&embedded_folder(options), embedded_options);
-            Arc::new(opened.map_err(|error| error.to_string())?)
+            let folder = embedded_folder(options);
+            let opened = Embedded::open(&folder, embedded_options);
+            Arc::new(opened.map_err(|error| OpenError::Embedded { folder, error })?)
         }
         StorageKind::Etcd => {
             let servers = flags.etcd.etcd_servers.0.clone();
-            let connected = Etcd::connect(etcd_options(options, egress, servers, interval)).await;
-            let connected = connected.map_err(|error| error.to_string())?;
+            let etcd = etcd_options(options, egress, servers, interval);
+            let connected = connect("--etcd-servers", options, etcd).await?;
             metrics.measure(connected, 0, &flags.etcd.etcd_prefix).await
         }
     })

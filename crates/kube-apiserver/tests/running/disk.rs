@@ -30,6 +30,13 @@ impl Disk {
 }
 
 impl Disk {
+    /// Takes all of its room.
+    pub fn fill(&self) {
+        use std::io::Write as _;
+        let mut file = std::fs::File::create(self.0.join("ballast")).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+
     /// Nothing can be written to it from now on.
     pub fn remount_read_only(&self) {
         let remounted =

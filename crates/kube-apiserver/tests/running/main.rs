@@ -20,10 +20,12 @@ mod migrated;
 mod protocol;
 mod shutdown;
 mod slowloris;
+mod start;
 mod troubled_folder;
 mod unread;
 mod unreadable_definitions;
 mod watches;
+mod without_ipv4;
 mod written;
 
 use kevel_test_support::process::Server;

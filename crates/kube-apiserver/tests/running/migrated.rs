@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use http::Method;
-use kevel_store::etcd;
-use kevel_store::migrate;
+use kevel_store::{UNREPORTED, etcd, migrate};
 use kevel_test_support::EtcdServer;
 use kevel_test_support::process::etcd_flags;
 use tempfile::TempDir;
@@ -89,8 +88,6 @@ fn options(server: &EtcdServer) -> etcd::Options {
     }
 }
 
-fn quiet(_: String) {}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_goes_on_in_etcd_and_back_in_its_folder() {
     let aside = tempfile::tempdir().unwrap();
@@ -110,7 +107,7 @@ async fn a_server_goes_on_in_etcd_and_back_in_its_folder() {
 
     let folder = end(server).await;
     let db = folder.path().join("data/db");
-    let moved = migrate::export(&db, options(&etcd), &quiet).await.unwrap();
+    let moved = migrate::export(&db, options(&etcd), UNREPORTED).await.unwrap();
     assert!(moved.keys > 50, "{moved:?}");
     let flags = etcd_flags(folder.path(), &etcd.endpoint);
     let flags: Vec<&str> = flags.iter().map(String::as_str).chain([encryption.as_str()]).collect();
@@ -123,7 +120,7 @@ async fn a_server_goes_on_in_etcd_and_back_in_its_folder() {
 
     let folder = end(server).await;
     fs::rename(&db, folder.path().join("data/old")).unwrap();
-    migrate::import(options(&etcd), &db, &quiet).await.unwrap();
+    migrate::import(options(&etcd), &db, UNREPORTED).await.unwrap();
     assert!(!contains(&db, "top-secret"), "what is encrypted stays so");
     let server = Server::start_on(folder, &[&encryption]).await;
     assert_eq!(objects(&server).await, expected);

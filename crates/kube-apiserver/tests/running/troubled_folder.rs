@@ -86,10 +86,10 @@ async fn a_damaged_page_is_refused_with_what_to_do_about_it() {
         let db = folder.path().join("data/db");
         assert!(log.contains(&format!("stored data is damaged: {}: ", file.display())), "{log}");
         for command in ["check", "check --drop"] {
-            let command = format!("`kevel-store {command} {}`", db.display());
+            let command = format!("`kube-apiserver store {command} {}`", db.display());
             assert!(log.contains(&command), "{command}\n{log}");
         }
-        assert!(log.contains("`kevel-store restore BACKUP NEW-FOLDER`"), "{log}");
+        assert!(log.contains("`kube-apiserver store restore BACKUP NEW-FOLDER`"), "{log}");
         assert_eq!(stored(folder.path()), before, "nothing is made anew");
     }
     fs::write(&file, whole).unwrap();

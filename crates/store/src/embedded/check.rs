@@ -12,6 +12,7 @@ use super::{
     new_store::{forget_past, index_record, insert, revision_mark},
     record::{Record, select_records},
 };
+use crate::progress::{Progress, REPORT_EVERY, Report, UNREPORTED};
 use crate::{Damaged, Entry, Error, Result, Revision};
 
 /// Result of [`check`].
@@ -39,24 +40,24 @@ pub(super) const ANY: Judge<'static> = &|_| Ok(());
 /// revision is missing, and that index and records agree. Fails if no report is possible, as when the file is not a
 /// database any more.
 pub fn check(directory: &Path) -> Result<CheckReport> {
-    check_values(directory, ANY)
+    check_values(directory, ANY, UNREPORTED)
 }
 
 /// Checks a data directory like [`check`], and validates the values of all keys with `judge`.
-pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+pub fn check_values(directory: &Path, judge: Judge<'_>, report: Report<'_>) -> Result<CheckReport> {
     let directory = Directory::open_existing(directory)?;
-    let report = check_file(&directory.database(), judge)?;
+    let report = check_file(&directory.database(), judge, report)?;
     require_head(&directory, report.revision)?;
     Ok(report)
 }
 
 /// Drops the keys that [`check_values`] finds damaged, rebuilds the index and compacts the history: clients start over.
 /// Returns the damage that was found.
-pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+pub fn drop_damaged(directory: &Path, judge: Judge<'_>, report: Report<'_>) -> Result<CheckReport> {
     let directory = Directory::open_existing(directory)?;
     let mut connection = connect(&directory.database())?;
     let transaction = connection.transaction().map_err(sqlite)?;
-    let survey = Survey::of(&transaction, judge)?;
+    let survey = Survey::of(&transaction, judge, report)?;
     require_head(&directory, Revision(survey.last))?;
     survey.rewrite(&transaction, survey.last)?;
     transaction.commit().map_err(sqlite)?;
@@ -64,11 +65,11 @@ pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
     Ok(survey.report())
 }
 
-pub(super) fn check_file(file: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+pub(super) fn check_file(file: &Path, judge: Judge<'_>, report: Report<'_>) -> Result<CheckReport> {
     if !file.exists() {
         return Err(Error::Invalid(format!("there is no file {file:?}")));
     }
-    snapshot(&reader(file)?, |connection| Ok(Survey::of(connection, judge)?.report()))
+    snapshot(&reader(file)?, |connection| Ok(Survey::of(connection, judge, report)?.report()))
 }
 
 fn require_head(directory: &Directory, revision: Revision) -> Result<()> {
@@ -94,7 +95,8 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(connection: &Connection, judge: Judge<'_>) -> Result<Survey> {
+    fn of(connection: &Connection, judge: Judge<'_>, report: Report<'_>) -> Result<Survey> {
+        report(Progress::Note("reading the whole file".to_owned()));
         check_structure(connection)?;
         require_own_schema(connection)?;
         let newest: Option<i64> = connection
@@ -107,9 +109,9 @@ impl Survey {
             newest: BTreeMap::new(),
             damaged: BTreeMap::new(),
         };
-        survey.read_history(connection)?;
+        survey.read_history(connection, report)?;
         survey.read_index(connection)?;
-        survey.read_present(connection, judge)?;
+        survey.read_present(connection, judge, report)?;
         Ok(survey)
     }
 
@@ -141,13 +143,18 @@ impl Survey {
 
     /// Checks that every record is as it was written, that none is missing since the compaction, and that the
     /// superseded record of each is still readable.
-    fn read_history(&mut self, connection: &Connection) -> Result<()> {
+    fn read_history(&mut self, connection: &Connection, report: Report<'_>) -> Result<()> {
+        let total = count_records(connection)?;
         let mut statement =
             connection.prepare(select_records!("true ORDER BY revision")).map_err(sqlite)?;
         let mut rows = statement.query([]).map_err(sqlite)?;
         let mut next = self.compacted.max(Revision::INITIAL.0) + 1;
         while let Some(row) = rows.next().map_err(sqlite)? {
             self.records += 1;
+            if self.records % REPORT_EVERY == 0 {
+                let (verb, units, done) = ("checked", "records", self.records);
+                report(Progress::Counted { verb, units, done, total });
+            }
             let revision = row.get::<_, i64>(0).map_err(sqlite)?.cast_unsigned();
             if revision > next {
                 self.note(next, Bytes::new(), missing(next, revision - 1));
@@ -215,10 +222,19 @@ impl Survey {
     }
 
     /// Checks that the value of each existing key is valid, and that a key with a time to live is in `expiring`.
-    fn read_present(&mut self, connection: &Connection, judge: Judge<'_>) -> Result<()> {
+    fn read_present(
+        &mut self,
+        connection: &Connection,
+        judge: Judge<'_>,
+        report: Report<'_>,
+    ) -> Result<()> {
         let present: Vec<(Bytes, u64)> =
             self.kept().filter(|r| r.created != 0).map(|r| (r.key.clone(), r.revision)).collect();
-        for (key, revision) in present {
+        let total = present.len() as u64;
+        for (done, (key, revision)) in (0u64..).zip(present) {
+            if done % REPORT_EVERY == 0 {
+                report(Progress::Counted { verb: "checked", units: "objects", done, total });
+            }
             let record = Record::load(connection, revision)?;
             if let Some(Err(why)) = record.entry().map(|entry| judge(&entry)) {
                 self.note(revision, key.clone(), why);
@@ -284,9 +300,14 @@ pub(super) const REVISION_MARK: &[u8] = b"dropped";
 
 /// Moves a store to a later revision and compacts its history. Damaged keys are dropped with `drop`; without it nothing
 /// is changed if there are any.
-pub(super) fn move_on(connection: &mut Connection, by: u64, drop: bool) -> Result<CheckReport> {
+pub(super) fn move_on(
+    connection: &mut Connection,
+    by: u64,
+    drop: bool,
+    report: Report<'_>,
+) -> Result<CheckReport> {
     let transaction = connection.transaction().map_err(sqlite)?;
-    let mut survey = Survey::of(&transaction, ANY)?;
+    let mut survey = Survey::of(&transaction, ANY, report)?;
     if survey.damaged.is_empty() || drop {
         let revision = survey.last.saturating_add(by);
         survey.rewrite(&transaction, revision)?;
@@ -294,6 +315,13 @@ pub(super) fn move_on(connection: &mut Connection, by: u64, drop: bool) -> Resul
         (survey.last, survey.compacted) = (revision, revision);
     }
     Ok(survey.report())
+}
+
+/// Records of the history, current and superseded.
+fn count_records(connection: &Connection) -> Result<u64> {
+    let count =
+        connection.query_row("SELECT count(*) FROM history", [], |row| row.get::<_, i64>(0));
+    count.map(i64::cast_unsigned).map_err(sqlite)
 }
 
 fn check_structure(connection: &Connection) -> Result<()> {

@@ -199,7 +199,8 @@ pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()>
     match (application, version) {
         (APPLICATION_ID, SCHEMA_VERSION) => require_own_schema(connection),
         (APPLICATION_ID, newer) => Err(Error::Invalid(format!(
-            "the data has format {newer}, this version understands {SCHEMA_VERSION}"
+            "the data has format {newer}, this version understands {SCHEMA_VERSION}: start the version that wrote it, or a \
+             newer one"
         ))),
         (0, 0) => create_tables(connection),
         _ => Err(Error::Invalid("the database belongs to another program".into())),

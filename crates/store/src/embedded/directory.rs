@@ -29,8 +29,8 @@ impl Directory {
         let directory = Directory::take(path)?;
         if directory.partial().exists() {
             return Err(Error::Invalid(format!(
-                "{path:?} holds an import or a restore that was interrupted: run the same `kevel-store` command \
-                 again, or remove {:?} to begin with an empty store",
+                "{path:?} holds an import or a restore that was interrupted: run the same `kube-apiserver store` \
+                 command again, or remove {:?} to begin with an empty store",
                 directory.partial()
             )));
         }

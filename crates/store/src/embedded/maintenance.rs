@@ -13,26 +13,37 @@ use super::{
     directory::{DATABASE_FILE, Directory},
     new_store::{begin_file, carry_over, complete},
 };
+use crate::progress::{Progress, Report, UNREPORTED};
 use crate::{Error, Result, Revision, private};
 
 /// Copies `database` into the new file `target`, in one snapshot: writes go on meanwhile.
 pub(super) fn backup(database: &Database, target: &Path) -> Result<Revision> {
-    let report = new_copy(target, || database.with_source(|source| copy(source, target)))?;
+    let copy = || database.with_source(|source| copy(source, target));
+    let report = new_copy(target, copy, UNREPORTED)?;
     Ok(report.revision)
 }
 
 /// Copies the store in `directory` into the new file `target`, whether a server has it open or not.
-pub fn backup_directory(directory: &Path, target: &Path) -> Result<CheckReport> {
+pub fn backup_directory(
+    directory: &Path,
+    target: &Path,
+    report: Report<'_>,
+) -> Result<CheckReport> {
     let database = directory.join(DATABASE_FILE);
     if !database.exists() {
         return Err(Error::Invalid(format!("there is no store in {directory:?}")));
     }
-    new_copy(target, || copy(&reader(&database)?, target))
+    report(Progress::Note(format!("copying {}", database.display())));
+    new_copy(target, || copy(&reader(&database)?, target), report)
 }
 
 /// Creates a copy in a new file and checks it. A file that is no store is removed; damage in the store is also in its
 /// copy, and in the report.
-fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckReport> {
+fn new_copy(
+    target: &Path,
+    copy: impl FnOnce() -> Result<()>,
+    report: Report<'_>,
+) -> Result<CheckReport> {
     let made = private::create_new(target);
     made.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::Invalid(format!("{target:?} exists already")),
@@ -42,7 +53,8 @@ fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckRep
         let synced = private::sync_dir(private::parent_of(target));
         synced.map_err(|e| Error::Unavailable(format!("cannot sync {target:?}: {e}")))
     };
-    let checked = copy().and_then(|()| check_file(target, ANY)).and_then(|r| synced().map(|()| r));
+    let checked =
+        copy().and_then(|()| check_file(target, ANY, report)).and_then(|r| synced().map(|()| r));
     if checked.is_err() {
         let _ = fs::remove_file(target);
     }
@@ -57,15 +69,21 @@ pub const REVISIONS_SKIPPED: u64 = 1_000_000_000;
 /// no client has seen ([`REVISIONS_SKIPPED`]), and its history is compacted: clients start over.
 ///
 /// A damaged backup is not restored unless `drop` is set, which leaves out the damaged keys; the report names them.
-pub fn restore(backup: &Path, directory: &Path, drop: bool) -> Result<CheckReport> {
+pub fn restore(
+    backup: &Path,
+    directory: &Path,
+    drop: bool,
+    report: Report<'_>,
+) -> Result<CheckReport> {
     if !backup.exists() {
         return Err(Error::Invalid(format!("there is no file {backup:?}")));
     }
     let source = reader(backup)?;
     let (directory, mut connection) = begin_file(directory)?;
+    report(Progress::Note(format!("copying {}", backup.display())));
     copy_into(&source, &mut connection)?;
     prepare(&mut connection, WRITER_CACHE_KIB)?;
-    let report = move_on(&mut connection, REVISIONS_SKIPPED, drop)?;
+    let report = move_on(&mut connection, REVISIONS_SKIPPED, drop, report)?;
     if report.damaged.is_empty() || drop {
         complete(&directory, connection, report.revision.0)?;
     } else {

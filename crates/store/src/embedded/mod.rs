@@ -369,9 +369,11 @@ fn refusal(directory: &Path, error: Error) -> Error {
     let file = file.display();
     match error {
         Error::Corrupt(why) => Error::Corrupt(format!(
-            "{file}: {why}. `kevel-store check {folder}` tells what else is wrong, `kevel-store check --drop {folder}` \
-             drops it, and `kevel-store restore BACKUP NEW-FOLDER` makes a store out of a backup",
+            "{file}: {why}. `kube-apiserver store check {folder}` tells what else is wrong, `kube-apiserver store check \
+             --drop {folder}` drops it, and `kube-apiserver store restore BACKUP NEW-FOLDER` makes a store out of a \
+             backup",
         )),
+        Error::Unavailable(why) => Error::Unavailable(format!("{file}: {why}")),
         error => error,
     }
 }

@@ -64,6 +64,7 @@ pub(super) struct Client {
 
 #[derive(Debug)]
 struct Member {
+    url: String,
     channel: Channel,
     trusted: OnceCell<bool>,
 }
@@ -89,7 +90,7 @@ pub(super) enum Retry {
 }
 
 /// Method that tells version and size of a member.
-const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+pub(super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 
 impl Client {
     /// Prepares the connections; they are made on first use.
@@ -97,7 +98,7 @@ impl Client {
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         let members = options.endpoints.iter().map(|url| {
             let channel = channel(url, tls.clone(), options.dial.clone())?;
-            Ok(Member { channel, trusted: OnceCell::new() })
+            Ok(Member { url: url.clone(), channel, trusted: OnceCell::new() })
         });
         let members = members.collect::<Result<Vec<_>>>()?;
         if members.is_empty() {
@@ -201,6 +202,11 @@ impl Client {
         member.trusted.get_or_try_init(ask).await.copied()
     }
 
+    /// URLs and connections of the members.
+    pub(super) fn channels(&self) -> impl Iterator<Item = (&str, &Channel)> {
+        self.members.iter().map(|member| (member.url.as_str(), &member.channel))
+    }
+
     /// Request timeout.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
@@ -271,7 +277,12 @@ pub(super) fn is_future(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.message().contains("is a future revision")
 }
 
-async fn call_once<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
+/// Calls a unary method once.
+pub(super) async fn call_once<Q, A>(
+    channel: Channel,
+    path: &'static str,
+    request: Q,
+) -> Result<A, Status>
 where
     Q: Message + 'static,
     A: Message + Default + 'static,
@@ -302,7 +313,7 @@ fn is_connect_error(status: &Status) -> bool {
 }
 
 /// Text of a status with its causes, in which transport errors hide the reason.
-fn describe(status: &Status) -> String {
+pub(super) fn describe(status: &Status) -> String {
     if let Some(reason) = status.source().and_then(refusal) {
         return format!("{}: tls: failed to verify certificate: {reason}", status.message());
     }

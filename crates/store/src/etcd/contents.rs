@@ -30,6 +30,8 @@ pub(crate) struct Contents {
     first_key: Vec<u8>,
     range_end: Vec<u8>,
     revision: Revision,
+    /// Number of keys at that revision.
+    count: u64,
     /// Number of keys to request, estimated to fill a page.
     limit: usize,
     /// Expiry of each lease seen so far.
@@ -51,12 +53,18 @@ impl Contents {
             client.call(RANGE, request, Retry::Always).await.map_err(store_error)?;
         let (next_key, revision) = (first_key.clone(), header_revision(answer.header));
         let (limit, leases) = (FIRST_PAGE_KEYS, HashMap::new());
-        Ok(Contents { client, next_key, first_key, range_end, revision, limit, leases })
+        let count = u64::try_from(answer.count).unwrap_or(0);
+        Ok(Contents { client, next_key, first_key, range_end, revision, count, limit, leases })
     }
 
     /// The revision that is read.
     pub(crate) fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Number of keys at that revision.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
     }
 
     /// The next keys; `None` at the end.

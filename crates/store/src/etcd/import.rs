@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     Error, Result, Revision, keys,
-    migrate::{Item, Say},
+    migrate::Item,
+    progress::{Progress, REPORT_EVERY, Report},
 };
 
 /// Marker of an import that is running or was interrupted.
@@ -52,7 +53,11 @@ pub(crate) struct Import {
 
 impl Import {
     /// Checks that the target is empty, or clears an interrupted import, and raises its revision to at least `after`.
-    pub(crate) async fn begin(options: &Options, after: Revision, say: Say<'_>) -> Result<Import> {
+    pub(crate) async fn begin(
+        options: &Options,
+        after: Revision,
+        report: Report<'_>,
+    ) -> Result<Import> {
         let client = Arc::new(Client::new(options)?);
         let (key, range_end) = key_range(keys::root(&options.prefix).as_bytes());
         let found = read(&client, IMPORTING).await?;
@@ -75,22 +80,23 @@ impl Import {
         let began = write_if(&client, IMPORTING, interrupted, mark).await?;
         let began = began.ok_or_else(somebody_else)?;
         if interrupted != 0 {
-            say("clearing what an import that was interrupted has left".to_owned());
+            let what = "clearing what an import that was interrupted has left";
+            report(Progress::Note(what.to_owned()));
             let clear = Request::DeleteRange(DeleteRangeRequest { key, range_end });
             write(&client, clear).await?;
         }
         let (leases, running) = (HashMap::new(), Stopwatch::start());
         let import = Import { client, began, leases, running };
-        import.move_on(began, after, say).await?;
+        import.move_on(began, after, report).await?;
         Ok(import)
     }
 
     /// Writes until the revision is `to`: each write adds one, and etcd has no other way.
-    async fn move_on(&self, from: Revision, to: Revision, say: Say<'_>) -> Result<()> {
+    async fn move_on(&self, from: Revision, to: Revision, report: Report<'_>) -> Result<()> {
         if from >= to {
             return Ok(());
         }
-        say(format!("raising etcd's revision from {from} to {to}"));
+        report(Progress::Note(format!("raising etcd's revision from {from} to {to}")));
         let mut running = JoinSet::new();
         let mut reached = from;
         for number in from.0..to.0 {
@@ -101,7 +107,11 @@ impl Import {
             running.spawn(async move { write(&client, put(REVISION)).await });
             if (number - from.0) % COMPACT_EVERY == COMPACT_EVERY - 1 {
                 self.compact(reached).await?;
-                say(format!("etcd is at revision {reached} of {to}"));
+            }
+            let (done, total) = (number - from.0, to.0 - from.0);
+            if done % REPORT_EVERY == 0 {
+                let (verb, units) = ("written", "revisions");
+                report(Progress::Counted { verb, units, done, total });
             }
         }
         while joined(&mut running).await?.is_some() {}
@@ -178,7 +188,7 @@ pub(super) async fn require_whole(client: &Client) -> Result<()> {
     match read(client, IMPORTING).await?.kvs.is_empty() {
         true => Ok(()),
         false => Err(Error::Unavailable(format!(
-            "an import into this etcd goes on or was interrupted: run `kevel-store export` again. Its key is {IMPORTING}"
+            "an import into this etcd goes on or was interrupted: run `kube-apiserver store export` again. Its key is {IMPORTING}"
         ))),
     }
 }

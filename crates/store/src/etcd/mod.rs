@@ -8,6 +8,7 @@ mod dial;
 mod import;
 mod lease;
 mod proto;
+mod reach;
 mod watch;
 
 use std::{
@@ -27,6 +28,7 @@ use tonic::Status;
 
 pub use dial::{Connection, Dial};
 pub use lease::LeaseOptions;
+pub use reach::{SilentMember, Unreachable};
 pub(crate) use {contents::Contents, import::Import};
 
 use self::{
@@ -131,6 +133,11 @@ impl Etcd {
         let work = etcd.deaths.clone().watch_over("the follower of compactions", work);
         spawn(&etcd.tasks, Box::pin(work))?;
         Ok(etcd)
+    }
+
+    /// Checks that any member answers.
+    pub async fn reach(&self) -> Result<(), Unreachable> {
+        reach::reach(&self.client).await
     }
 
     /// Refuses an etcd with an incomplete import: see [`import`].

@@ -1,18 +1,18 @@
-//! The `kevel-store` command: check, backup, restore.
-
-#![allow(clippy::unwrap_used)]
+//! Check, backup and restore of an embedded store.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{Engine, Error, RangeOptions, Revision};
 
+use crate::command;
+
 const OBJECT: &str = r#"{"metadata":{"name":"a"}}"#;
 
 fn run(arguments: &[&Path], verb: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kevel-store")).arg(verb).args(arguments).output().unwrap()
+    command(verb).args(arguments).output().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,4 @@
-//! Migration from an embedded store to etcd and back, by the `kevel-store` command.
-
-#![allow(clippy::unwrap_used)]
+//! Migration from an embedded store to etcd and back.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,7 +6,7 @@ use std::time::Duration;
 
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::etcd::{self, Etcd};
-use kevel_store::{Engine, Error, RangeOptions, Revision};
+use kevel_store::{Engine, Error, RangeOptions, Revision, UNREPORTED};
 use kevel_test_support::{Ca, EtcdServer, until, write_pair};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 
@@ -19,8 +17,8 @@ const SOON: &[u8] = b"/registry/events/default/soon";
 const OBJECT: &str = r#"{"metadata":{"name":"a"}}"#;
 
 fn command(verb: &str, directory: &Path, flags: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kevel-store"));
-    command.arg(verb).arg(directory).args(flags);
+    let mut command = crate::command(verb);
+    command.arg(directory).args(flags);
     command
 }
 
@@ -160,7 +158,7 @@ async fn an_export_that_was_interrupted_is_refused_and_done_anew() {
     assert!(said(&failed).contains(why), "{}", said(&failed));
 
     let etcd = connect(&server).await;
-    let why = "an import into this etcd goes on or was interrupted: run `kevel-store export` again";
+    let why = "an import into this etcd goes on or was interrupted: run `kube-apiserver store export` again";
     let error = etcd.health().await.unwrap_err().to_string();
     assert!(error.contains(why), "{error}");
     for refused in [
@@ -265,8 +263,8 @@ async fn what_cannot_go_over_is_said_before_anything_is_written() {
     assert!(exported.status.success(), "{}", said(&exported));
     // A distance that takes days of writes is refused before anything is written.
     let (backup, later) = (folder.path().join("backup"), folder.path().join("later"));
-    kevel_store::embedded::backup_directory(&db, &backup).unwrap();
-    kevel_store::embedded::restore(&backup, &later, false).unwrap();
+    kevel_store::embedded::backup_directory(&db, &backup, UNREPORTED).unwrap();
+    kevel_store::embedded::restore(&backup, &later, false, UNREPORTED).unwrap();
     let other = tempfile::tempdir().unwrap();
     let Some(server) = start(other.path()).await else { return };
     let refused = command("export", &later, &[flag(&server), flags[1].clone()]).output().unwrap();

@@ -1,0 +1,28 @@
+//! Progress of maintenance that may take long.
+
+/// A report of running maintenance, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// What happens now.
+    Note(String),
+    /// How far the present work is.
+    Counted {
+        /// What is done with the units, as in "checked".
+        verb: &'static str,
+        /// Name of the units, as in "records".
+        units: &'static str,
+        /// Units that are done.
+        done: u64,
+        /// All units, as far as known when the work began.
+        total: u64,
+    },
+}
+
+/// Receives the progress of maintenance. It is called often: a receiver that writes leaves most reports out.
+pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// Receiver that ignores all progress.
+pub const UNREPORTED: Report<'static> = &|_| {};
+
+/// Units between two reports of counted work.
+pub(crate) const REPORT_EVERY: u64 = 1024;
