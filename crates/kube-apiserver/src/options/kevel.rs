@@ -43,7 +43,7 @@ impl super::CompletedOptions {
             (false, StorageKind::Embedded | StorageKind::Memory) => {
                 ControllerSelection::standalone()
             }
-            (false, StorageKind::Etcd) => ControllerSelection::none(),
+            (false, StorageKind::Etcd | StorageKind::StandIn) => ControllerSelection::none(),
         }
     }
 }
@@ -57,6 +57,9 @@ pub enum StorageKind {
     Memory,
     /// In etcd.
     Etcd,
+    /// In the folder of the stand-in for etcd that controller tests start. Found at the start behind `--etcd-servers`;
+    /// not a value of the flag.
+    StandIn,
 }
 
 const STORAGE_KINDS: [(&str, StorageKind); 3] = [

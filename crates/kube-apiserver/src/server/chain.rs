@@ -356,6 +356,7 @@ fn prepared(
             handshake_errors,
             clock: config.options.clock,
         },
+        stand_in: config.stand_in,
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
     })

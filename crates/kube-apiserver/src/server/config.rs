@@ -32,6 +32,7 @@ use super::certificates::Certificates;
 use super::connect::connecters;
 use super::egress::egress_selector;
 use super::flowcontrol::flow_control;
+use super::stand_in::StandIn;
 use super::{build_info, encryption, flag_files, services, storage};
 use crate::options::{CompletedOptions, StorageKind};
 
@@ -49,6 +50,8 @@ pub struct Config {
     pub certificates: Certificates,
     /// The ways out of the server.
     pub egress: EgressSelector,
+    /// Stand-in for etcd that the store belongs to, if it is one.
+    pub stand_in: Option<StandIn>,
     /// Where objects are stored and read.
     pub backends: Backends,
     /// What values are encrypted with, where any are.
@@ -103,6 +106,10 @@ impl Config {
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options, &metrics)?;
         let egress = egress_selector(&options, &metrics)?;
+        let stand_in = StandIn::find(&options, &egress).await;
+        if stand_in.is_some() {
+            options.storage = StorageKind::StandIn;
+        }
 
         let encrypted = |engine: Arc<dyn Engine>| -> Arc<dyn Engine> {
             match &encryption {
@@ -112,7 +119,7 @@ impl Config {
         };
         let storage_options = storage::storage_options(&options);
         let backends =
-            storage::open(&options, &egress, &metrics, encrypted).await;
+            storage::open(&options, stand_in.as_ref(), &egress, &metrics, encrypted).await;
         let backends = backends.map_err(|error| error.to_string())?;
         storage::count_decode_errors(&backends, &options, &metrics);
         let enabled = options.resource_config();
@@ -147,6 +154,7 @@ impl Config {
             listener,
             certificates,
             egress,
+            stand_in,
             backends,
             encryption,
             storage_options,

@@ -65,7 +65,7 @@ pub fn start(
         feature: Arc::new(move |gate| gates.enabled(gate)),
         namespace_deletion_delay: match options.storage {
             StorageKind::Etcd => several,
-            StorageKind::Embedded | StorageKind::Memory => alone,
+            StorageKind::Embedded | StorageKind::Memory | StorageKind::StandIn => alone,
         },
     };
     let supervisor = config.controllers.supervisor(controllers, &selection)?;

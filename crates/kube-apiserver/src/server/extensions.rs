@@ -34,7 +34,9 @@ pub fn extensions(config: &Config) -> Extensions {
     };
     let form = match config.options.storage {
         StorageKind::Etcd => DefinitionForm::Etcd,
-        StorageKind::Embedded | StorageKind::Memory => DefinitionForm::Served,
+        StorageKind::Embedded | StorageKind::Memory | StorageKind::StandIn => {
+            DefinitionForm::Served
+        }
     };
     Extensions::new(options, form)
 }

@@ -32,6 +32,7 @@ mod jwt;
 mod paths;
 mod peers;
 mod services;
+mod stand_in;
 mod storage;
 #[cfg(test)]
 mod webhook_files;
@@ -56,6 +57,7 @@ use self::announcement::Announcement;
 use self::authorization::Authorization;
 use self::chain::create_server_chain;
 use self::config::Config;
+use self::stand_in::StandIn;
 use crate::options::CompletedOptions;
 
 /// How many turns of tasks a worker takes between two looks at its sockets. While all sockets of a flood
@@ -91,17 +93,26 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
                 return Ok(requested?);
             }
         };
-        let running = prepared.serve()?;
+        let mut running = prepared.serve()?;
+        let mut stand_in_gone = pin!(stand_in::gone(running.stand_in.take()));
         tokio::select! {
             started = running.run_hooks() => {
                 started?;
                 announcement.say(running.address, running.kubeconfig.as_deref());
                 lifecycle::notify_ready()?;
-                stop.await?;
+                tokio::select! {
+                    requested = &mut stop => requested?,
+                    gone = &mut stand_in_gone => return Err(gone.into()),
+                }
             }
             requested = &mut stop => requested?,
+            gone = &mut stand_in_gone => return Err(gone.into()),
         }
-        running.stop().await
+        // Its test was killed: there is no client left to stop for in order.
+        tokio::select! {
+            stopped = running.stop() => stopped,
+            gone = stand_in_gone => Err(gone.into()),
+        }
     });
     // What still waits for somebody at this point waits in vain.
     runtime.shutdown_background();
@@ -135,6 +146,8 @@ pub struct PreparedServer {
     pub serving: SecureServing,
     /// Who writes down what happens, if anybody does.
     pub audit: Option<Arc<Auditor>>,
+    /// Stand-in for etcd that the store belongs to, if it is one.
+    pub stand_in: Option<StandIn>,
     /// Where objects are stored and read.
     pub backends: Backends,
     /// What the parts of the server know objects from.
@@ -179,6 +192,7 @@ impl PreparedServer {
             lifecycle: self.lifecycle,
             shutdown: self.shutdown,
             audit: self.audit,
+            stand_in: self.stand_in,
             backends: self.backends,
         })
     }
@@ -197,6 +211,7 @@ pub struct RunningServer {
     lifecycle: Arc<Lifecycle>,
     shutdown: Shutdown,
     audit: Option<Arc<Auditor>>,
+    stand_in: Option<StandIn>,
     backends: Backends,
 }
 

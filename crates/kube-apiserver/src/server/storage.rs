@@ -19,6 +19,7 @@ use kevel_store::keys;
 
 use super::etcd_metrics::EtcdMetrics;
 use super::etcd_wait;
+use super::stand_in::{StandIn, StandInError};
 use crate::options::{CompletedOptions, StorageKind};
 
 /// How built-in kinds are written to the store.
@@ -61,6 +62,7 @@ fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
 /// Opens the stores; `over` makes what is laid over each, as encryption.
 pub async fn open(
     options: &CompletedOptions,
+    stand_in: Option<&StandIn>,
     egress: &EgressSelector,
     metrics: &Metrics,
     over: impl Fn(Arc<dyn Engine>) -> Arc<dyn Engine>,
@@ -68,7 +70,10 @@ pub async fn open(
     let etcd = &options.flags.etcd;
     let prefix = keys::root(&etcd.etcd_prefix);
     let metrics = EtcdMetrics::new(metrics);
-    let default = open_default(options, egress, &metrics).await?;
+    let default = match stand_in {
+        Some(stand_in) => stand_in.open(embedded_options(options))?,
+        None => open_default(options, egress, &metrics).await?,
+    };
     let mut backends = Backends::new(Backend::new(over(default), &prefix));
     let overrides = etcd.overrides().into_iter().enumerate();
     for (at, (servers, resources)) in overrides {
@@ -85,6 +90,9 @@ pub async fn open(
 /// Reason why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// The store of a stand-in for etcd cannot be opened.
+    #[error("--etcd-servers: {0}")]
+    StandIn(#[from] StandInError),
     /// The store in memory cannot be made.
     #[error("--storage=memory: {0}")]
     Memory(kevel_store::Error),
@@ -151,7 +159,7 @@ async fn open_default(
             let opened = Embedded::open(&folder, embedded_options);
             Arc::new(opened.map_err(|error| OpenError::Embedded { folder, error })?)
         }
-        StorageKind::Etcd => {
+        StorageKind::Etcd | StorageKind::StandIn => {
             let servers = flags.etcd.etcd_servers.0.clone();
             let etcd = etcd_options(options, egress, servers, interval);
             let connected = connect("--etcd-servers", options, etcd).await?;

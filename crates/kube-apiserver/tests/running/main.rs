@@ -20,6 +20,7 @@ mod migrated;
 mod protocol;
 mod shutdown;
 mod slowloris;
+mod stand_in;
 mod start;
 mod troubled_folder;
 mod unread;

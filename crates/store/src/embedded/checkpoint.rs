@@ -63,7 +63,7 @@ impl Checkpoints {
     /// The checkpoint thread's loop, until closed.
     pub(super) fn run(&self, database: &Database) -> Result<()> {
         let Some(directory) = database.directory() else { return Ok(()) };
-        let connection = checkpointer(&directory.database())?;
+        let connection = checkpointer(directory)?;
         loop {
             let mut stage = lock(&self.stage);
             while !matches!(*stage, Stage::Bulk | Stage::Closed) {

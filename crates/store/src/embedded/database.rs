@@ -12,7 +12,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, hooks::Wal};
 
-use super::{directory::Directory, record::checksum_of};
+use super::{Durability, directory::Directory, record::checksum_of};
 use crate::{Error, Result, private};
 
 /// "KEVL": lets `file` and an operator identify the database.
@@ -75,13 +75,15 @@ pub(super) struct Database {
 
 impl Database {
     /// Opens or creates the database in the directory `path`.
-    pub(super) fn open(path: &Path) -> Result<Database> {
-        let directory = Directory::open(path)?;
+    pub(super) fn open(path: &Path, durability: Durability) -> Result<Database> {
+        let directory = Directory::open_with(path, durability)?;
         let connection = connect(&directory.database())?;
         let database = Database::new(connection, Some(directory))?;
         // The write-ahead log exists by now. SQLite makes its directory entry durable with the first sync of the log,
         // but ignores a failure: a power loss would then remove the log, and every acknowledged write with it.
-        if let Err(error) = private::sync_dir(path) {
+        if durability == Durability::Disk
+            && let Err(error) = private::sync_dir(path)
+        {
             return Err(Error::Unavailable(format!("cannot sync {path:?}: {error}")));
         }
         Ok(database)
@@ -93,7 +95,8 @@ impl Database {
     }
 
     fn new(mut connection: Connection, directory: Option<Directory>) -> Result<Database> {
-        prepare(&mut connection, WRITER_CACHE_KIB)?;
+        let durability = directory.as_ref().map_or(Durability::Disk, Directory::durability);
+        prepare_with(&mut connection, WRITER_CACHE_KIB, durability)?;
         let log_pages = Arc::new(AtomicUsize::new(0));
         let pages = log_pages.clone();
         let note_pages = move |_: &mut Wal, count| {
@@ -168,15 +171,15 @@ impl Database {
 pub(super) fn reader(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).map_err(sqlite)?;
-    configure(&connection, READER_CACHE_KIB)?;
+    configure(&connection, READER_CACHE_KIB, Durability::Disk)?;
     connection.pragma_update(None, "query_only", true).map_err(sqlite)?;
     Ok(connection)
 }
 
 /// Opens a connection for checkpoints.
-pub(super) fn checkpointer(file: &Path) -> Result<Connection> {
-    let connection = connect(file)?;
-    configure(&connection, READER_CACHE_KIB)?;
+pub(super) fn checkpointer(directory: &Directory) -> Result<Connection> {
+    let connection = connect(&directory.database())?;
+    configure(&connection, READER_CACHE_KIB, directory.durability())?;
     Ok(connection)
 }
 
@@ -190,9 +193,13 @@ pub(super) fn connect(file: &Path) -> Result<Connection> {
 
 /// Creates the tables of a new database, or refuses one of another program.
 pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()> {
+    prepare_with(connection, cache_kib, Durability::Disk)
+}
+
+fn prepare_with(connection: &mut Connection, cache_kib: i32, durability: Durability) -> Result<()> {
     // Only effective before the first table is created.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(sqlite)?;
-    configure(connection, cache_kib)?;
+    configure(connection, cache_kib, durability)?;
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) =
         (pragma("application_id").map_err(sqlite)?, pragma("user_version").map_err(sqlite)?);
@@ -248,7 +255,11 @@ fn create_tables(connection: &mut Connection) -> Result<()> {
     transaction.commit().map_err(sqlite)
 }
 
-fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
+fn configure(connection: &Connection, cache_kib: i32, durability: Durability) -> Result<()> {
+    let synchronous = match durability {
+        Durability::Disk => "FULL",
+        Durability::Process => "OFF",
+    };
     connection.set_prepared_statement_cache_capacity(32);
     connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
     // Plans must not depend on bound values: a statement would be prepared again for each of them.
@@ -264,7 +275,7 @@ fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
     connection
         .execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
-             PRAGMA synchronous = FULL;
+             PRAGMA synchronous = {synchronous};
              PRAGMA wal_autocheckpoint = 0;
              PRAGMA journal_size_limit = {LOG_FILE_BYTES};
              PRAGMA cache_size = -{cache_kib};

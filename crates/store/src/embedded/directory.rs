@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::Durability;
 use crate::{Error, Result, private};
 
 pub(super) const DATABASE_FILE: &str = "kevel.db";
@@ -21,12 +22,18 @@ pub(super) struct Directory {
     path: PathBuf,
     head: File,
     lock: File,
+    durability: Durability,
 }
 
 impl Directory {
     /// Opens a directory with a store in it, or with none for a new, empty one.
     pub(super) fn open(path: &Path) -> Result<Directory> {
-        let directory = Directory::take(path)?;
+        Directory::open_with(path, Durability::Disk)
+    }
+
+    /// Opens a directory whose store is as durable as `durability` says.
+    pub(super) fn open_with(path: &Path, durability: Durability) -> Result<Directory> {
+        let directory = Directory { durability, ..Directory::take(path)? };
         if directory.partial().exists() {
             return Err(Error::Invalid(format!(
                 "{path:?} holds an import or a restore that was interrupted: run the same `kube-apiserver store` \
@@ -96,12 +103,20 @@ impl Directory {
         let lock = open(LOCK_FILE).map_err(|e| unusable("lock", path, e))?;
         lock_alone(&lock, path)?;
         let head = open(HEAD_FILE).map_err(|e| unusable("open", path, e))?;
-        Ok(Directory { path: path.into(), head, lock })
+        Ok(Directory { path: path.into(), head, lock, durability: Durability::Disk })
     }
 
     /// Makes the names of new files durable, like their contents.
     fn sync_names(&self) -> Result<()> {
+        if self.durability == Durability::Process {
+            return Ok(());
+        }
         private::sync_dir(&self.path).map_err(|e| unusable("sync", &self.path, e))
+    }
+
+    /// What the store in this directory outlives.
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// Path of an incomplete database.
@@ -133,8 +148,11 @@ impl Directory {
 
     /// Writes the note again and syncs it, as a test of the disk.
     pub(super) fn probe(&self, revision: u64) -> Result<()> {
-        let written =
-            self.head.write_all_at(&note(revision), 0).and_then(|()| self.head.sync_data());
+        let synced = || match self.durability {
+            Durability::Disk => self.head.sync_data(),
+            Durability::Process => Ok(()),
+        };
+        let written = self.head.write_all_at(&note(revision), 0).and_then(|()| synced());
         written.map_err(|e| Error::Unavailable(format!("cannot write to {:?}: {e}", self.path)))
     }
 

@@ -71,6 +71,18 @@ pub struct Options {
     pub max_entry_bytes: usize,
     /// Clock by which keys expire.
     pub clock: Clock,
+    /// What acknowledged writes outlive.
+    pub durability: Durability,
+}
+
+/// What acknowledged writes outlive.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Power loss: every write is synced before it is acknowledged.
+    #[default]
+    Disk,
+    /// Only the end of the process: nothing is synced. For data of tests.
+    Process,
 }
 
 impl Default for Options {
@@ -79,6 +91,7 @@ impl Default for Options {
             compaction_interval: Some(Duration::from_secs(5 * 60)),
             max_entry_bytes: 4 << 20,
             clock: Clock::system(),
+            durability: Durability::Disk,
         }
     }
 }
@@ -95,7 +108,8 @@ impl Embedded {
     /// Fails with [`Error::Locked`] when another process has it open, and with [`Error::Corrupt`] when acknowledged
     /// writes are missing.
     pub fn open(directory: &Path, options: Options) -> Result<Embedded> {
-        let opened = Database::open(directory).and_then(|data| Embedded::start(data, options));
+        let opened = Database::open(directory, options.durability)
+            .and_then(|data| Embedded::start(data, options));
         opened.map_err(|error| refusal(directory, error))
     }
 
