@@ -101,6 +101,7 @@ pub mod reason {
 /// Reasons of causes other than those of [`crate::field_error::FieldErrorKind`].
 pub mod cause {
     #![allow(missing_docs)]
+    pub const TOO_MANY: &str = "FieldValueTooMany";
     pub const UNEXPECTED_SERVER_RESPONSE: &str = "UnexpectedServerResponse";
     pub const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
     pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";

@@ -36,7 +36,7 @@ features! {
     AllowOverwriteTerminationGracePeriodSeconds, Elsewhere: Ga 0 On, Deprecated 32 Off, Deprecated 35 LockedOff;
     AllowParsingUserUIDFromCertAuth, Honoured: Beta 33 On;
     AllowServiceExternalIPs, Elsewhere: Ga 0 On;
-    AllowUnsafeMalformedObjectDeletion, AlwaysOff: Alpha 32 Off;
+    AllowUnsafeMalformedObjectDeletion, Honoured: Alpha 32 Off;
     AnonymousAuthConfigurableEndpoints, AlwaysOn: Alpha 31 Off, Beta 32 On, Ga 34 LockedOn;
     AnyVolumeDataSource, AlwaysOn: Alpha 18 Off, Beta 24 On, Ga 33 LockedOn;
     AtomicFIFO, Internal: Beta 36 On;

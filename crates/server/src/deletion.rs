@@ -35,7 +35,12 @@ pub struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     /// `dryRun`: empty, or `All`.
     pub dry_run: Vec<String>,
+    /// [`IGNORE_READ_ERROR`]: the object is deleted although it cannot be read.
+    pub ignore_read_error: bool,
 }
+
+/// Option to delete an object that cannot be read. Ignored without the gate `AllowUnsafeMalformedObjectDeletion`.
+pub(crate) const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 impl DeleteOptions {
     /// The `dryRun` stages of options given as an object.
@@ -58,6 +63,9 @@ impl DeleteOptions {
             errors.push(FieldError::not_supported(&path, other, supported));
         }
         errors.extend(more);
+        if self.ignore_read_error {
+            errors.extend(self.excluded_by_ignored_read_error());
+        }
         match errors.is_empty() {
             true => Ok(()),
             false => {
@@ -65,6 +73,22 @@ impl DeleteOptions {
                 Err(StatusError::invalid(&kind, "", errors))
             }
         }
+    }
+
+    /// Errors of the options that need the object, and so cannot go together with [`IGNORE_READ_ERROR`].
+    fn excluded_by_ignored_read_error(&self) -> impl Iterator<Item = FieldError> {
+        let preconditions = self.uid.is_some() || self.resource_version.is_some();
+        let others = [
+            (self.is_dry_run(), "dryRun"),
+            (self.propagation.is_some(), "propagationPolicy"),
+            (self.orphan_dependents.is_some(), "orphanDependents"),
+            (self.grace_period.is_some(), "gracePeriodSeconds"),
+            (preconditions, "preconditions"),
+        ];
+        others.into_iter().filter(|(set, _)| *set).map(|(_, option)| {
+            let why = format!("cannot be set together with .{option}");
+            FieldError::invalid(&Path::new(IGNORE_READ_ERROR), true, why)
+        })
     }
 
     /// Whether the request is a dry run.

@@ -168,6 +168,7 @@ impl Storage {
             outdated: AtomicBool::new(false),
             api_version: config.kind.group_version().to_string(),
             kind: config.kind.clone(),
+            reports_damage: config.registry.unsafe_deletion,
             clock: config.registry.clock.clone(),
         });
         let cached = kevel_store::cache::Resource {

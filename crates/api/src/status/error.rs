@@ -182,6 +182,16 @@ impl StatusError {
         })
     }
 
+    /// Stored objects cannot be read: 500.
+    pub fn storage_read(
+        message: impl Into<Text>,
+        details: impl Into<Option<StatusDetails>>,
+    ) -> Self {
+        let mut error = failure(500, reason::STORAGE_READ_ERROR, message);
+        error.0.details = details.into().map(Box::new);
+        error
+    }
+
     /// The request timed out; it may still be carried out: 504.
     pub fn timeout(message: impl fmt::Display, retry_after: i32) -> Self {
         failure(504, reason::TIMEOUT, format!("Timeout: {message}"))

@@ -299,5 +299,6 @@ fn delete_options(eviction: &Value) -> DeleteOptions {
         propagation: text(&["propagationPolicy"]),
         orphan_dependents: options.at(&["orphanDependents"]).and_then(Value::as_bool),
         dry_run: DeleteOptions::stages(options),
+        ..DeleteOptions::default()
     }
 }

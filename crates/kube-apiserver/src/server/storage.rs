@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kevel_api::gvk::GroupResource;
 use kevel_controlplane::StorageOptions;
+use kevel_features::Feature;
 use kevel_server::backends::{Backend, Backends, Override};
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::metrics::{Description, Metrics};
@@ -53,6 +54,9 @@ fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
             delete_collection_workers: usize::try_from(flags.delete_collection_workers)
                 .unwrap_or(1)
                 .max(1),
+            unsafe_deletion: options
+                .feature_gates
+                .enabled(Feature::AllowUnsafeMalformedObjectDeletion),
             clock: options.clock.clone(),
         },
         uncached: Arc::new(uncached.collect()),

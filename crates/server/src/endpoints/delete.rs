@@ -38,6 +38,9 @@ impl StoredRequest<'_> {
             return Err(unserved());
         }
         let options = self.delete_options().await?;
+        if options.ignore_read_error {
+            return self.delete_corrupt().await;
+        }
         self.warn_of_dependents(&options);
         let deleted = self.delete_named(self.name(), &options).await?;
         self.delete_response(deleted, &options).await
@@ -47,6 +50,9 @@ impl StoredRequest<'_> {
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
         self.selection()?;
         let options = self.delete_options().await?;
+        if options.ignore_read_error {
+            return Err(super::corrupt::refuse_collection());
+        }
         self.warn_of_dependents(&options);
         let page = self.page().await?;
         let workers = self.storage.registry.delete_collection_workers.clamp(1, MAX_WORKERS);

@@ -12,7 +12,7 @@ use kevel_codec::json;
 use super::StoredRequest;
 use super::options::unsupported_dry_run;
 use super::said_kind::SCHEME;
-use crate::deletion::DeleteOptions;
+use crate::deletion::{DeleteOptions, IGNORE_READ_ERROR};
 use crate::failure::unserved;
 use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
@@ -35,6 +35,7 @@ impl StoredRequest<'_> {
                 propagation: self.parameter("propagationPolicy").map(str::to_owned),
                 orphan_dependents: self.parameter("orphanDependents").map(truthy),
                 dry_run: self.parameters("dryRun").map(str::to_owned).collect(),
+                ignore_read_error: self.parameter(IGNORE_READ_ERROR).is_some_and(truthy),
             }
         } else {
             self.read_delete_options(&body, &media)?
@@ -42,6 +43,7 @@ impl StoredRequest<'_> {
         if options.grace_period.is_some_and(|seconds| seconds < 0) {
             options.grace_period = Some(1);
         }
+        options.ignore_read_error &= self.storage.registry.unsafe_deletion;
         options.validate(unsupported_dry_run(&options.dry_run))?;
         Ok(options)
     }
@@ -78,6 +80,8 @@ impl StoredRequest<'_> {
             propagation: text(&["propagationPolicy"]),
             orphan_dependents: value.at(&["orphanDependents"]).and_then(Value::as_bool),
             dry_run: DeleteOptions::stages(&value),
+            ignore_read_error: value.at(&[IGNORE_READ_ERROR]).and_then(Value::as_bool)
+                == Some(true),
         })
     }
 }

@@ -25,7 +25,7 @@ impl StoredRequest<'_> {
         let found = self.storage.cache.get(&key, self.get_at()?).await.map_err(cache_error)?;
         let not_found = || StatusError::not_found(&self.group_resource(), self.name());
         let object = found.ok_or_else(not_found)?;
-        let wire = object.wire().map_err(StatusError::internal)?;
+        let wire = object.wire().map_err(|_| self.unreadable(&object))?;
         self.object(StatusCode::OK, wire).await
     }
 

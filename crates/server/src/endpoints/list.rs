@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
@@ -71,7 +70,8 @@ impl StoredRequest<'_> {
             Some(token) => token.refused(error, &selection.prefix),
             None => list_error(error),
         })?;
-        self.check_sealed(&snapshot, &selection.prefix)?;
+        let after = token.as_ref().map_or("", |token| &token.after);
+        self.check_readable(&snapshot, &selection.prefix, after)?;
         match of_version {
             None => Ok(page(&snapshot, &selection, token.as_ref(), limit)),
             Some(of_version) => {
@@ -80,14 +80,6 @@ impl StoredRequest<'_> {
                 Ok(Page::first_of(items, limit, revision, &selection.prefix))
             }
         }
-    }
-
-    /// Fails the list if an object below the prefix cannot be decrypted.
-    pub(super) fn check_sealed(&self, shown: &Snapshot, prefix: &str) -> Result<(), StatusError> {
-        let Some(sealed) = shown.sealed(prefix) else { return Ok(()) };
-        let key = quote(&format!("{}{}", self.storage.prefix, sealed.key()));
-        let why = sealed.wire().err().unwrap_or_default();
-        Err(StatusError::internal(format!("unable to transform key {key}: {why}")))
     }
 
     /// Freshness of the list, from `resourceVersion`, `resourceVersionMatch` and the continue token.

@@ -4,6 +4,7 @@ mod admission;
 mod apply;
 mod connect;
 mod continue_token;
+mod corrupt;
 mod create;
 mod creater;
 mod decode;

@@ -158,7 +158,7 @@ impl StoredRequest<'_> {
     }
 
     pub(super) async fn read_object(&self, object: &Arc<Object>) -> Result<Existing, StatusError> {
-        let wire = object.wire().map_err(StatusError::internal)?;
+        let wire = object.wire().map_err(|_| self.unreadable(object))?;
         let value = self.served(wire).await?;
         Ok(Existing { value, wire: wire.clone(), revision: object.revision(), fresh: false })
     }

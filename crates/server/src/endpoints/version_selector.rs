@@ -64,6 +64,9 @@ impl VersionSelector {
     }
 
     async fn narrow(&self, delivery: Delivery) -> Option<Delivery> {
+        if delivery.is_lost() {
+            return Some(delivery);
+        }
         let Delivery { change, event } = delivery;
         let before = match change {
             Change::Added => false,

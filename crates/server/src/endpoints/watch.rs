@@ -11,6 +11,7 @@ use kevel_codec::{cbor, json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
 
+use super::corrupt;
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
 use super::{StoredRequest, websocket};
@@ -27,6 +28,9 @@ use crate::type_ref::TypeRef;
 
 /// Duration of a watch without a timeout.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Type of the event of an object that is gone.
+const DELETED: &str = "DELETED";
 
 /// Annotation of the bookmark that ends the initial events.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -63,7 +67,7 @@ impl StoredRequest<'_> {
             }
         };
         if let Some(snapshot) = &snapshot {
-            self.check_sealed(snapshot, &prefix)?;
+            self.check_readable(snapshot, &prefix, "")?;
         }
         let encoder = Encoder::new(&self)?;
         let media = self.accepted.media.stream_name();
@@ -193,7 +197,7 @@ impl Encoder {
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
-            Change::Deleted => "DELETED",
+            Change::Deleted => DELETED,
         };
         if self.remote(object) {
             let mut frame = Vec::new();
@@ -214,7 +218,10 @@ impl Encoder {
     fn object(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
         let wire = match object.wire() {
             Ok(wire) => wire,
-            Err(error) => return self.status(StatusError::internal(error), out),
+            Err(error) => {
+                let status = corrupt::lost(object).filter(|_| event == DELETED);
+                return self.status(status.unwrap_or_else(|| StatusError::internal(error)), out);
+            }
         };
         let plain = self.media == MediaType::Json
             && self.shape == Shape::Whole
@@ -245,7 +252,7 @@ impl Encoder {
     /// Whether a conversion webhook must convert the object to the requested version.
     fn remote(&self, object: &Object) -> bool {
         let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
-        self.storage.converts_remotely() && !object.wire().is_ok_and(shown)
+        self.storage.converts_remotely() && object.wire().is_ok_and(|wire| !shown(wire))
     }
 
     /// Like [`Encoder::object`], for an object that a conversion webhook converts.

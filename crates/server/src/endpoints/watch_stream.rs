@@ -169,6 +169,11 @@ impl Stream {
         if let Some(of_version) = &self.of_version {
             seen = of_version.narrow_all(seen).await;
         }
+        // The client can go on only from a new list.
+        if let Some(lost) = seen.iter().position(Delivery::is_lost) {
+            seen.truncate(lost + 1);
+            self.over = true;
+        }
         let piece = match seen.as_slice() {
             [one] => self.encoder.event(one).await,
             seen => {

@@ -32,6 +32,8 @@ pub(super) struct StoredDecode {
     pub kind: GroupVersionKind,
     /// `apiVersion` of the storage's version.
     pub api_version: String,
+    /// Whether watchers are told of objects that cannot be read.
+    pub reports_damage: bool,
     pub clock: Clock,
 }
 
@@ -80,6 +82,10 @@ impl StoredDecode {
 }
 
 impl Decode for StoredDecode {
+    fn reports_damage(&self) -> bool {
+        self.reports_damage
+    }
+
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
         if let Some(form) = &self.form {
             if form.is_outdated(stored) {
@@ -128,6 +134,7 @@ mod tests {
             outdated: AtomicBool::new(false),
             api_version: storage.group_version().to_string(),
             kind: storage.clone(),
+            reports_damage: false,
             clock: Clock::system(),
         };
         let wire = decode.decode(&stored.into(), Revision(7))?;

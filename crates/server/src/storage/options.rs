@@ -16,6 +16,8 @@ pub struct RegistryOptions {
     pub watch_cache: bool,
     /// `--delete-collection-workers`.
     pub delete_collection_workers: usize,
+    /// `AllowUnsafeMalformedObjectDeletion`: objects that cannot be read fail lists by name, and can be deleted.
+    pub unsafe_deletion: bool,
     /// Clock of the server.
     pub clock: Clock,
 }
@@ -26,6 +28,7 @@ impl Default for RegistryOptions {
             garbage_collection: true,
             watch_cache: true,
             delete_collection_workers: 1,
+            unsafe_deletion: false,
             clock: Clock::system(),
         }
     }

@@ -97,7 +97,8 @@ impl Cache {
                 None => snapshot.remove(key),
             };
             snapshot.revision = change.revision;
-            events.push(Arc::new(Event::new(number, change.revision, current, previous)));
+            let event = Event::new(number, change.revision, current, previous);
+            events.push(Arc::new(event.reporting(self.resource.decode.reports_damage())));
             number += 1;
         }
         (snapshot, events)

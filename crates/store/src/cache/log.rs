@@ -42,6 +42,8 @@ pub struct Event {
     revision: Revision,
     current: Option<Arc<Object>>,
     previous: Option<Arc<Object>>,
+    /// Whether the object could not be read before or after the change, and watchers are told so.
+    damaged: bool,
     /// The last state with the revision of the deletion: the object of a DELETED event.
     gone: OnceLock<Arc<Object>>,
     /// Encoded watch event, for each encoder that wrote it.
@@ -69,10 +71,25 @@ impl Event {
             revision,
             current,
             previous,
+            damaged: false,
             gone: OnceLock::new(),
             encoded: Mutex::default(),
             seen: OnceLock::new(),
         }
+    }
+
+    /// Marks the event for watchers, which are told (`reports`) of objects that cannot be read.
+    pub(super) fn reporting(self, reports: bool) -> Self {
+        let unreadable = |object: &Option<Arc<Object>>| {
+            object.as_ref().is_some_and(|object| object.wire().is_err())
+        };
+        let damaged = reports && (unreadable(&self.current) || unreadable(&self.previous));
+        Event { damaged, ..self }
+    }
+
+    /// Whether the object could not be read before or after the change, and watchers are told so.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged
     }
 
     pub(super) fn number(&self) -> u64 {

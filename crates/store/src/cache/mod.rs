@@ -59,6 +59,12 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub trait Decode: Send + Sync + 'static {
     /// Decodes a stored value into wire bytes.
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String>;
+
+    /// Whether watchers are told of values that cannot be read: an object that becomes unreadable is not shown as
+    /// deleted, and the deletion of an unreadable object is shown to every watcher that may have seen it.
+    fn reports_damage(&self) -> bool {
+        false
+    }
 }
 
 /// Configuration of a resource's cache.
@@ -83,11 +89,14 @@ impl std::fmt::Debug for Resource {
 impl Resource {
     /// Object of an entry; a damaged object with the reason if the entry cannot be decoded.
     fn object(&self, key: &str, entry: &Entry) -> Object {
-        let wire = self.decode.decode(&entry.value, entry.mod_revision).map_err(|why| {
-            let (key, revision) = (entry.key.clone(), entry.mod_revision);
-            Damaged { key, revision, why, sealed: false }.to_string()
-        });
-        Object::new(key, entry.mod_revision, wire)
+        let revision = entry.mod_revision;
+        match self.decode.decode(&entry.value, revision) {
+            Ok(wire) => Object::readable(key, revision, wire),
+            Err(why) => {
+                let damaged = Damaged { key: entry.key.clone(), revision, why, sealed: false };
+                Object::damaged(key, &damaged)
+            }
+        }
     }
 
     /// Object of an event's entry; damaged if the event says that the value is unreadable.

@@ -66,8 +66,7 @@ impl Wire {
 pub struct Object {
     key: Box<str>,
     revision: Revision,
-    wire: Result<Wire, Box<str>>,
-    sealed: bool,
+    wire: Result<Wire, Box<Unread>>,
     /// Whether a newer state has replaced this one in the cache.
     superseded: AtomicBool,
     /// Positions of the resource's selectable fields; located at the first use of any.
@@ -76,32 +75,52 @@ pub struct Object {
     derived: OnceLock<Box<Derived>>,
 }
 
+/// Reason that a stored value cannot be read.
+#[derive(Clone, Debug)]
+struct Unread {
+    /// The error as it is shown, with the key.
+    shown: Box<str>,
+    /// Description of the damage alone.
+    why: Box<str>,
+    /// Whether no configured encryption key decrypts the value.
+    sealed: bool,
+}
+
 impl Object {
-    pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
-        let wire = wire.map_err(String::into_boxed_str);
+    fn with(key: &str, revision: Revision, wire: Result<Wire, Box<Unread>>) -> Self {
         let (superseded, fields, derived) = Default::default();
-        Object { key: key.into(), revision, wire, sealed: false, superseded, fields, derived }
+        Object { key: key.into(), revision, wire, superseded, fields, derived }
+    }
+
+    /// An object whose value can be read, or the reason that it cannot.
+    #[cfg(test)]
+    pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
+        let unread =
+            |why: String| Unread { shown: why.as_str().into(), why: why.into(), sealed: false };
+        Object::with(key, revision, wire.map_err(|why| Box::new(unread(why))))
+    }
+
+    /// An object whose value can be read.
+    pub(super) fn readable(key: &str, revision: Revision, wire: Wire) -> Self {
+        Object::with(key, revision, Ok(wire))
     }
 
     /// An object whose value cannot be read.
     pub(super) fn damaged(key: &str, damaged: &Damaged) -> Self {
-        let object = Object::new(key, damaged.revision, Err(damaged.to_string()));
-        Object { sealed: damaged.sealed, ..object }
+        let (shown, why) = (damaged.to_string().into(), damaged.why.as_str().into());
+        let unread = Unread { shown, why, sealed: damaged.sealed };
+        Object::with(key, damaged.revision, Err(Box::new(unread)))
     }
 
     /// The object's last state with the revision of its deletion, as DELETED events show it.
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
-        let (key, sealed) = (self.key.clone(), self.sealed);
-        let (superseded, fields, derived) = Default::default();
-        Object { key, revision, wire, sealed, superseded, fields, derived }
+        Object::with(&self.key, revision, wire)
     }
 
     /// The same object in another API version, given that version's wire bytes.
     pub fn in_version(&self, wire: Wire) -> Self {
-        let (superseded, fields, derived) = Default::default();
-        let (key, revision, sealed) = (self.key.clone(), self.revision, self.sealed);
-        Object { key, revision, wire: Ok(wire), sealed, superseded, fields, derived }
+        Object::with(&self.key, self.revision, Ok(wire))
     }
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
@@ -126,12 +145,17 @@ impl Object {
 
     /// The JSON that is sent to clients; the error says why the stored value cannot be read.
     pub fn wire(&self) -> Result<&Bytes, &str> {
-        self.wire.as_ref().map(|wire| &wire.bytes).map_err(|error| &**error)
+        self.wire.as_ref().map(|wire| &wire.bytes).map_err(|unread| &*unread.shown)
     }
 
     /// Whether the value cannot be read because no configured encryption key decrypts it.
     pub fn is_sealed(&self) -> bool {
-        self.sealed
+        self.wire.as_ref().is_err_and(|unread| unread.sealed)
+    }
+
+    /// Description of the damage, without the key, of a value that cannot be read.
+    pub fn damage(&self) -> Option<&str> {
+        self.wire.as_ref().err().map(|unread| &*unread.why)
     }
 
     /// The value of a label.
@@ -256,7 +280,7 @@ mod tests {
         let labels_span = Span { start: 0, len: labels.len() as u32 };
         let bytes = Bytes::copy_from_slice(labels.as_bytes());
         let wire = Wire { bytes, revision: Span::default(), labels: labels_span };
-        Object::new("a", Revision(1), Ok(wire))
+        Object::readable("a", Revision(1), wire)
     }
 
     #[test]

@@ -92,7 +92,8 @@ impl Cache {
             let object = |entry| Arc::new(self.resource.changed(key, &entry, unreadable));
             let current = change.current.map(object);
             last.insert(key.to_owned(), current.clone());
-            events.push(Arc::new(Event::new(number, change.revision, current, previous)));
+            let event = Event::new(number, change.revision, current, previous);
+            events.push(Arc::new(event.reporting(self.resource.decode.reports_damage())));
             number += 1;
         }
         events

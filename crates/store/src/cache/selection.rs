@@ -57,6 +57,9 @@ impl Selection {
 
     /// Event type for a client that sees only the selected objects.
     pub(super) fn change(&self, event: &Event) -> Option<Change> {
+        if event.is_damaged() {
+            return self.change_of_damaged(event);
+        }
         let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
         match (selected(event.previous()), selected(event.current())) {
             (false, true) => Some(Change::Added),
@@ -64,6 +67,31 @@ impl Selection {
             (true, false) => Some(Change::Deleted),
             (false, false) => None,
         }
+    }
+}
+
+impl Selection {
+    /// Event type of a change from or to an unreadable state, which clients do not see: what they have of the object
+    /// stays until it can be read again or is deleted.
+    fn change_of_damaged(&self, event: &Event) -> Option<Change> {
+        match event.current() {
+            Some(object) if object.wire().is_err() => None,
+            Some(object) if self.matches(object) => Some(Change::Added),
+            // The client may have the object's last readable state, which it has to forget.
+            _ => event.previous().filter(|lost| self.may_match(lost)).map(|_| Change::Deleted),
+        }
+    }
+
+    /// Whether an object that cannot be read may be selected: of its fields, only name and namespace are known.
+    fn may_match(&self, object: &Object) -> bool {
+        let known = |name: &str| matches!(name, "metadata.name" | "metadata.namespace");
+        let named = |field: &str| {
+            let value = self.fields.requires_exact_match(field);
+            value.is_none_or(|value| !known(field) || value == self.field(object, field))
+        };
+        object.key().starts_with(&self.prefix)
+            && named("metadata.name")
+            && named("metadata.namespace")
     }
 }
 

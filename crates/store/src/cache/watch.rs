@@ -40,6 +40,14 @@ pub struct Delivery {
     pub event: Arc<Event>,
 }
 
+impl Delivery {
+    /// Whether the watcher has to forget an object whose last state cannot be read. What it has of the object is then
+    /// unknown.
+    pub fn is_lost(&self) -> bool {
+        self.change == Change::Deleted && self.event.is_damaged()
+    }
+}
+
 fn value_at<'o>(object: &'o Object, paths: &[FieldPath], position: usize) -> &'o str {
     if position == NAME { object.name() } else { object.field(paths, position) }
 }
@@ -108,6 +116,10 @@ impl Subscribers {
             return;
         }
         for event in events {
+            if event.is_damaged() {
+                self.publish_damaged(event);
+                continue;
+            }
             // Before the lock is taken: locating a field reads the object, which is charged.
             let topics = topics(event, resource);
             let mut queues = self.lock();
@@ -119,6 +131,19 @@ impl Subscribers {
                 }
             }
         }
+    }
+
+    /// Queues the change of an object that could not be read before or after it: it may have had any value of an indexed
+    /// field, except of the name.
+    fn publish_damaged(&self, event: &Arc<Event>) {
+        let object = event.current().or(event.previous());
+        let name = object.map_or("", |object| object.name());
+        self.lock().retain(|(position, value), senders| {
+            if *position != NAME || **value == *name {
+                senders.retain(|sender| sender.send(event));
+            }
+            !senders.is_empty()
+        });
     }
 
     /// Ends every watcher.
