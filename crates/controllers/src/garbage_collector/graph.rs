@@ -54,6 +54,9 @@ type DependentIdentities = Vec<(Uid, ObjectIdentity)>;
 #[derive(Debug, Default)]
 pub(super) struct OwnerGraph {
     nodes: HashMap<Uid, GraphNode>,
+    /// Dependents of owners that were not found under the coordinates of a reference. One may exist under others, and
+    /// come into the graph later.
+    unfound: HashMap<Uid, BTreeSet<Uid>>,
     pub absent: AbsentOwners,
     effects: Vec<GraphEffect>,
     /// Number of nodes that were looked at.
@@ -103,7 +106,7 @@ impl OwnerGraph {
                 return;
             }
             let ObservedObject { identity, owners, being_deleted, .. } = observed.clone();
-            let dependents = BTreeSet::new();
+            let dependents = self.unfound.remove(&uid).unwrap_or_default();
             self.nodes.insert(
                 uid.clone(),
                 GraphNode {
@@ -147,6 +150,9 @@ impl OwnerGraph {
         self.remove_from_owners(&identity.uid, &node.owners);
         if !node.dependents.is_empty() {
             self.absent.add(identity.clone());
+            if node.is_virtual {
+                self.unfound.insert(identity.uid.clone(), node.dependents.clone());
+            }
         }
         self.effects.extend(node.dependents.into_iter().map(GraphEffect::Delete));
         for owner in &node.owners {
@@ -259,12 +265,14 @@ impl OwnerGraph {
         let (mut doubtful, mut reported) = (false, Vec::new());
         for reference in owners {
             let Some(owner) = self.nodes.get_mut(&reference.uid) else {
+                let mut dependents = self.unfound.remove(&reference.uid).unwrap_or_default();
+                dependents.insert(uid.clone());
                 self.nodes.insert(
                     reference.uid.clone(),
                     GraphNode {
                         identity: reference.identity(&namespace),
                         owners: Vec::new(),
-                        dependents: BTreeSet::from([uid.clone()]),
+                        dependents,
                         is_virtual: true,
                         being_deleted: false,
                         deleting_dependents: false,
@@ -300,6 +308,12 @@ impl OwnerGraph {
         for reference in owners {
             if let Some(owner) = self.nodes.get_mut(&reference.uid) {
                 owner.dependents.remove(uid);
+            }
+            if let Some(dependents) = self.unfound.get_mut(&reference.uid) {
+                dependents.remove(uid);
+                if dependents.is_empty() {
+                    self.unfound.remove(&reference.uid);
+                }
             }
             self.prune(&reference.uid);
         }
@@ -367,5 +381,57 @@ impl OwnerGraph {
         alternatives.remove(absent);
         let next = alternatives.range(absent..).next().cloned();
         next.or_else(|| alternatives.first().cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(namespace: &str, name: &str) -> ObjectIdentity {
+        ObjectIdentity {
+            kind: "ConfigMap".into(),
+            api_version: "v1".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: name.into(),
+        }
+    }
+
+    fn observed(namespace: &str, name: &str, owner: Option<&str>) -> ObservedObject {
+        let owners = owner.into_iter().map(|owner| {
+            let ObjectIdentity { kind, api_version, name, uid, .. } = identity("", owner);
+            OwnerReference { api_version, kind, name, uid, blocks: true }
+        });
+        ObservedObject {
+            identity: identity(namespace, name),
+            owners: owners.collect(),
+            being_deleted: false,
+            deleting_dependents: false,
+            orphaning: false,
+        }
+    }
+
+    #[test]
+    fn owner_observed_after_a_failed_look_up_has_its_dependents() {
+        let mut graph = OwnerGraph::default();
+        graph.observe(observed("a", "dependent", Some("owner")));
+        graph.not_found(&identity("a", "owner"));
+        assert!(!graph.contains("owner"));
+        let mut owner = observed("b", "owner", None);
+        owner.orphaning = true;
+        graph.observe(owner);
+        let dependents = graph.node("owner").map(|owner| owner.dependents.clone());
+        assert_eq!(dependents, Some(BTreeSet::from(["dependent".into()])));
+    }
+
+    #[test]
+    fn dependents_of_a_missing_owner_are_forgotten_with_them() {
+        let mut graph = OwnerGraph::default();
+        graph.observe(observed("a", "dependent", Some("owner")));
+        graph.not_found(&identity("a", "owner"));
+        assert_eq!(graph.unfound.len(), 1);
+        graph.forget(&identity("a", "dependent"));
+        assert!(graph.unfound.is_empty() && graph.nodes.is_empty());
     }
 }
