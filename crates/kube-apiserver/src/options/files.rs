@@ -6,10 +6,15 @@ use std::io;
 /// Why the file cannot be opened, as the reference says it.
 pub(super) fn read_error(path: &str) -> Option<String> {
     let error = File::open(path).err()?;
-    let problem = match error.kind() {
+    Some(format!("open {path}: {}", file_problem(&error)))
+}
+
+/// What is wrong with a file, as the reference says it.
+pub(crate) fn file_problem(error: &io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "is a directory".to_owned(),
         _ => error.to_string(),
-    };
-    Some(format!("open {path}: {problem}"))
+    }
 }

@@ -37,6 +37,7 @@ pub use egress_selector::EgressSelector;
 pub use etcd::Etcd;
 pub use feature_gates::FlagError;
 pub use features::Features;
+pub(crate) use files::file_problem;
 pub use generic::GenericServerRun;
 pub use global::{Global, VersionRequest};
 pub use kevel::{Kevel, StorageKind};

@@ -140,7 +140,8 @@ fn serving_certificate(
             flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
             Some(options.service_ips.api_server),
             &options.clock,
-        )?,
+        )
+        .map_err(|error| format!("--cert-dir: {error}"))?,
     };
     Ok(ServingCertificate { certificate, key, names: Vec::new() })
 }

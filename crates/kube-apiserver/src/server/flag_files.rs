@@ -1,4 +1,4 @@
-//! Certificate files of the flags, tried before anything is made or opened: a mistake names the flag and the file.
+//! Files that flags name, tried before anything is made or opened: a mistake names the flag and the file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_server::certificates::{CaBundle, certified_key};
 use rustls::crypto::{CryptoProvider, ring};
 
-use crate::options::ServerRunOptions;
+use crate::options::{ServerRunOptions, file_problem};
 
 /// A file that does not do for its flag.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +56,9 @@ pub enum FlagFileError {
 /// A flag and the file that it names, which may be empty.
 type FlagFile<'o> = (&'static str, &'o str);
 
-/// Reads the files of all flags that name certificates, and checks that keys belong to them.
+/// Reads the files of flags whose own errors do not name the flag, and checks that keys belong to certificates.
 pub fn check(flags: &ServerRunOptions) -> Result<(), FlagFileError> {
+    check_readable(flags)?;
     let (etcd, misc) = (&flags.etcd, &flags.misc);
     for bundle in [
         ("etcd-cafile", etcd.etcd_cafile.as_str()),
@@ -85,6 +86,26 @@ pub fn check(flags: &ServerRunOptions) -> Result<(), FlagFileError> {
         check_pair(kubelet_pair.0, kubelet_pair.1, &provider)?;
     }
     check_serving(flags, &provider)
+}
+
+fn check_readable(flags: &ServerRunOptions) -> Result<(), FlagFileError> {
+    let (authentication, authorization) = (&flags.authentication, &flags.authorization);
+    let files = [
+        ("audit-policy-file", &flags.audit.audit_policy_file),
+        ("audit-webhook-config-file", &flags.audit.audit_webhook_config_file),
+        (
+            "authentication-token-webhook-config-file",
+            &authentication.authentication_token_webhook_config_file,
+        ),
+        ("authorization-policy-file", &authorization.authorization_policy_file),
+        ("authorization-webhook-config-file", &authorization.authorization_webhook_config_file),
+        ("token-auth-file", &authentication.token_auth_file),
+    ];
+    let given = flags.given.has("service_account_key_file");
+    let keys = authentication.service_account_key_file.iter().filter(|_| given);
+    let keys = keys.map(|key| ("service-account-key-file", key));
+    let mut files = files.into_iter().chain(keys).filter(|(_, path)| !path.is_empty());
+    files.try_for_each(|(flag, path)| read((flag, path)).map(|_| ()))
 }
 
 /// The files of the serving certificates. Completed options also name files that the server makes.
@@ -135,6 +156,6 @@ fn read((flag, path): FlagFile<'_>) -> Result<Vec<u8>, FlagFileError> {
     std::fs::read(path).map_err(|error| FlagFileError::Unreadable {
         flag,
         path: path.into(),
-        why: error.to_string(),
+        why: file_problem(&error),
     })
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kevel_test_support::process::{etcd_flags, ready};
-use kevel_test_support::{Ca, EtcdServer, free_port, until, write_pair};
+use kevel_test_support::{Ca, EtcdServer, free_port, program, skip, until, write_pair};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -120,7 +120,7 @@ async fn files_that_do_not_do_are_told_with_their_flag() {
     for (flags, expected) in [
         (
             vec![format!("--client-ca-file={}", file("none"))],
-            format!("--client-ca-file: open {}: No such file or directory", file("none")),
+            format!("--client-ca-file: open {}: no such file or directory", file("none")),
         ),
         (
             vec![format!("--requestheader-client-ca-file={}", file("empty.crt"))],
@@ -151,7 +151,23 @@ async fn files_that_do_not_do_are_told_with_their_flag() {
         ),
         (
             vec![format!("--etcd-certfile={certificate}"), format!("--etcd-keyfile={}", file("."))],
-            format!("--etcd-keyfile: open {}: Is a directory", file(".")),
+            format!("--etcd-keyfile: open {}: is a directory", file(".")),
+        ),
+        (
+            vec![format!("--token-auth-file={}", file("none"))],
+            format!("--token-auth-file: open {}: no such file or directory", file("none")),
+        ),
+        (
+            vec![
+                format!("--service-account-key-file={}", file("none")),
+                format!("--service-account-signing-key-file={key}"),
+                "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            ],
+            format!("--service-account-key-file: open {}: no such file or directory", file("none")),
+        ),
+        (
+            vec![format!("--audit-policy-file={}", file("none"))],
+            format!("--audit-policy-file: open {}: no such file or directory", file("none")),
         ),
         (
             vec![format!("--proxy-client-cert-file={certificate}")],
@@ -198,9 +214,62 @@ async fn data_folder_that_cannot_be_made_is_told_with_its_flag() {
     fs::write(&file, "").unwrap();
     let flag = format!("--data-dir={}", file.join("data").display());
     let log = Server::refused(folder.path(), &[&flag]).await;
-    let expected =
-        format!("cannot create the folder {}: Not a directory", file.join("data").display());
+    let expected = format!("cannot create the folder {}: File exists", file.join("data").display());
     assert!(log.contains(&expected) && log.contains("choose another with --data-dir"), "{log}");
+}
+
+#[tokio::test]
+async fn places_that_cannot_be_written_are_told_with_their_flag() {
+    let folder = keys().await;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("file"), "").unwrap();
+    let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n";
+    fs::write(path("policy"), policy).unwrap();
+    let on_etcd = [
+        "--etcd-servers=http://127.0.0.1:1".to_owned(),
+        format!("--service-account-key-file={}", path("data/pki/sa.pub")),
+        format!("--service-account-signing-key-file={}", path("data/pki/sa.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--cert-dir={}", path("file/certificates")),
+    ];
+    let audited = [
+        "--storage=memory".to_owned(),
+        format!("--audit-policy-file={}", path("policy")),
+        format!("--audit-log-path={}", path("file/audit.log")),
+    ];
+    for (flags, expected) in [
+        (&on_etcd[..], format!("--cert-dir: {}: ", path("file/certificates"))),
+        (&audited[..], format!("--audit-log-path={}: ", path("file/audit.log"))),
+    ] {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let log = Server::refused(folder.path(), &flags).await;
+        assert!(log.contains(&expected), "{expected}\n{log}");
+    }
+}
+
+#[tokio::test]
+async fn low_port_is_told_with_the_flag_that_helps() {
+    let (Some(unshare), Some(setpriv)) = (program("unshare"), program("setpriv")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(unshare);
+    // In a new network, low ports are for those who have the capability.
+    let output = command
+        .arg("--net")
+        .arg(setpriv)
+        .args(["--bounding-set=-net_bind_service", "--inh-caps=-net_bind_service"])
+        .arg(env!("CARGO_BIN_EXE_kube-apiserver"))
+        .arg(format!("--data-dir={}", folder.path().join("data").display()))
+        .args(["--bind-address=0.0.0.0", "--secure-port=443"])
+        .output();
+    let log = String::from_utf8(soon(output).await.unwrap().stderr).unwrap();
+    if log.contains("unshare:") || log.contains("setpriv:") {
+        let root = rustix::process::geteuid().is_root();
+        skip(if root { "the right to make networks" } else { "root" });
+        return;
+    }
+    let expected = "failed to listen on 0.0.0.0:443: Permission denied (os error 13): low ports are for privileged \
+                    processes, choose another with --secure-port";
+    assert!(log.contains(expected), "{log}");
 }
 
 #[tokio::test]

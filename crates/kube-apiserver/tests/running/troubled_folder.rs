@@ -51,7 +51,11 @@ async fn two_servers_do_not_share_a_folder() {
     // The second server listens on another port, which the first one's kubeconfig must not name.
     assert_eq!(fs::read(&kubeconfig).unwrap(), before);
     let db = server.folder.path().join("data/db");
-    assert!(log.contains(&format!("{} is in use by another process", db.display())), "{log}");
+    let said = format!(
+        "{} is in use by another process: stop it, or choose another folder (--data-dir)",
+        db.display()
+    );
+    assert!(log.contains(&said), "{log}");
     // The first has not noticed.
     let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
     assert_eq!(client.post(MAPS, config_map("a", 1)).await.unwrap().status(), 201);

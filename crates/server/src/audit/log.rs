@@ -42,7 +42,9 @@ impl Output {
             return Ok(Output::Stdout);
         }
         let path = Path::new(path);
-        let file = create(path).map_err(|error| format!("ensureLogFile: {error}"))?;
+        let file = create(path).map_err(|error| {
+            format!("ensureLogFile: --audit-log-path={}: {error}", path.display())
+        })?;
         Ok(match rotation.max_bytes {
             0 => Output::File(file),
             _ => Output::Rotated(Rotated::new(path, rotation, clock.clone())),
