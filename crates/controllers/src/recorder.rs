@@ -1,6 +1,7 @@
 //! Recorder of Events.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
@@ -20,6 +21,8 @@ pub struct EventRecorder {
     client: Client,
     component: &'static str,
     seen: Mutex<HashMap<EventKey, RecordedEvent>>,
+    /// Nanosecond in the name of the last Event.
+    last: AtomicU64,
 }
 
 /// Object that an Event is about.
@@ -57,7 +60,7 @@ struct RecordedEvent {
 
 impl EventRecorder {
     pub(crate) fn new(client: Client, component: &'static str) -> Self {
-        EventRecorder { client, component, seen: Mutex::default() }
+        EventRecorder { client, component, seen: Mutex::default(), last: AtomicU64::new(0) }
     }
 
     /// Records an event. One that was recorded before is counted.
@@ -86,13 +89,22 @@ impl EventRecorder {
             }
         }
         let namespace = if key.0.namespace.is_empty() { "default" } else { &key.0.namespace };
-        let since = self.client.clock().now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let name = format!("{}.{:x}", key.0.name, since.as_nanos());
+        let name = format!("{}.{:x}", key.0.name, self.nanosecond());
         let path = format!("/api/v1/namespaces/{namespace}/events");
         self.client.create(&path, &self.object(key, namespace, &name)).await?;
         let seen = RecordedEvent { path: format!("{path}/{name}"), count: 1 };
         self.lock().insert(key.clone(), seen);
         Ok(())
+    }
+
+    /// The present nanosecond, or the one after that of the last Event: no two have the same.
+    fn nanosecond(&self) -> u64 {
+        let since = self.client.clock().now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let next = |last: u64| now.max(last.saturating_add(1));
+        let last =
+            self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        last.map_or(now, next)
     }
 
     fn count(&self, key: &EventKey) -> Option<RecordedEvent> {
