@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod convert;
 mod deny;
+mod envtest;
 mod facts;
 mod generate;
 mod mutants;
@@ -19,6 +20,9 @@ usage: cargo xtask generate [DATA]
            make conformance/facts, which tests compare with, from DATA (default ../shared/kubernetes-1.36)
        cargo xtask deny
            check licences, versions, sources and known holes of all dependencies against deny.toml
+       cargo xtask envtest DIR [--profile NAME] [--target TRIPLE] [--url URL]
+           make assets for controller tests in DIR: folder for KUBEBUILDER_ASSETS, archive and index for setup-envtest; builds
+           the profile release (some minutes) and kubectl (Go); URL is where DIR will be served
        cargo xtask words|errors|crates [--write | --list CRATE]
            compare figures of the sources with xtask/ratchets: they may fall (--write renews the file), never rise
        cargo xtask mutants [--check | --write] [--known | --untried] [--only TEXT] [CRATE...]
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
             .and_then(|from| Ok((from, to.parse()?)))
             .map_err(Into::into)
             .and_then(|(from, to)| convert::run(from, to)),
+        ["envtest", rest @ ..] if envtest::takes(rest) => envtest::run(rest).map_err(Into::into),
         ["facts"] => facts::run("../shared/kubernetes-1.36".as_ref()),
         ["facts", data] => facts::run(data.as_ref()),
         ["deny"] => deny::run("deny.toml".as_ref()),
