@@ -9,6 +9,7 @@ mod envtest;
 mod facts;
 mod generate;
 mod mutants;
+mod package;
 mod ratchet;
 
 const USAGE: &str = "\
@@ -29,6 +30,10 @@ usage: cargo xtask generate [DATA]
            plant the faults of xtask/mutants, all at once in a copy of the sources, and see that their tests fail; --check
            only looks whether they fit the sources, --write fills in the tests of faults that have none, --known leaves
            those out, --untried all others
+       cargo xtask package binary|image|deb|wheel|npm|maven|all DIR [--target TRIPLE]... [--profile NAME]
+                           [--target-dir DIR] [--binary FILE]... [--store FILE]...
+           make packages in DIR, of static programs that are built (for musl, profile dist), or of those that are given:
+           kube-apiserver (--binary) and kevel-store (--store), one of each architecture
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
             ratchet::run(name, rest).map_err(Into::into)
         }
         ["mutants", rest @ ..] if mutants::takes(rest) => mutants::run(rest).map_err(Into::into),
+        ["package", rest @ ..] if package::takes(rest) => package::run(rest).map_err(Into::into),
         _ => Err(USAGE.into()),
     };
     match result {

@@ -1,0 +1,116 @@
+//! Building the programs: static, for musl, and with no path of the machine in them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::PackageError;
+use super::program::ARCHITECTURES;
+
+/// Says which programs are built, and how.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    /// None: that of this machine, for musl.
+    pub targets: Vec<&'a str>,
+    pub profile: &'a str,
+    pub target_dir: Option<&'a Path>,
+}
+
+/// Paths of the programs that were built.
+#[derive(Debug, Default)]
+pub struct Built {
+    pub servers: Vec<PathBuf>,
+    pub stores: Vec<PathBuf>,
+}
+
+impl Default for Builder<'_> {
+    fn default() -> Self {
+        Builder { targets: Vec::new(), profile: "dist", target_dir: None }
+    }
+}
+
+impl Builder<'_> {
+    pub fn build(&self, root: &Path) -> Result<Built, PackageError> {
+        let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+        let targets =
+            if self.targets.is_empty() { vec![own.as_str()] } else { self.targets.clone() };
+        let mut built = Built::default();
+        for target in targets {
+            let folder = self.build_for(target, root)?;
+            built.servers.push(folder.join("kube-apiserver"));
+            built.stores.push(folder.join("kevel-store"));
+        }
+        Ok(built)
+    }
+
+    /// Builds for one target; the folder with its programs.
+    fn build_for(&self, target: &str, root: &Path) -> Result<PathBuf, PackageError> {
+        let architecture = target.split('-').next().unwrap_or_default();
+        if !ARCHITECTURES.iter().any(|known| known.name == architecture) {
+            return Err(PackageError::Target(target.to_owned()));
+        }
+        let default = root.join("target/packages");
+        let target_dir = self.target_dir.unwrap_or(&default);
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(root);
+        command.args(["build", "--locked", "--package=kube-apiserver", "--package=kevel-store"]);
+        command.args(["--profile", self.profile, "--target", target]);
+        command.arg("--target-dir").arg(target_dir);
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags(root).join("\u{1f}"));
+        if architecture != std::env::consts::ARCH {
+            cross(&mut command, target, architecture);
+        }
+        let status = command.status();
+        let status = status
+            .map_err(|source| PackageError::Start { program: "cargo build".to_owned(), source })?;
+        if !status.success() {
+            let output = "see above".to_owned();
+            return Err(PackageError::Failed { program: "cargo build".to_owned(), output });
+        }
+        // The folder of the profile `dev` has another name.
+        let profile = if self.profile == "dev" { "debug" } else { self.profile };
+        Ok(target_dir.join(target).join(profile))
+    }
+}
+
+/// Names the compiler of Debian's cross tools, unless the environment names one.
+fn cross(command: &mut Command, target: &str, architecture: &str) {
+    let gcc = format!("{architecture}-linux-gnu-gcc");
+    let name = target.replace('-', "_");
+    let upper = name.to_uppercase();
+    for variable in [format!("CC_{name}"), format!("CARGO_TARGET_{upper}_LINKER")] {
+        if std::env::var_os(&variable).is_none() {
+            command.env(variable, &gcc);
+        }
+    }
+}
+
+/// Rust's flags: no library is linked dynamically, and paths of the machine get names that are the same everywhere.
+fn flags(root: &Path) -> Vec<String> {
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    let mut renamed = |path: PathBuf, name: &str| {
+        flags.push(format!("--remap-path-prefix={}={name}", path.display()));
+    };
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    for (variable, folder, name) in
+        [("CARGO_HOME", ".cargo", "/cargo"), ("RUSTUP_HOME", ".rustup", "/rustup")]
+    {
+        let set = std::env::var_os(variable).map(PathBuf::from);
+        renamed(set.unwrap_or_else(|| home.join(folder)), name);
+    }
+    renamed(root.to_owned(), "/kevel");
+    flags
+}
+
+/// Standard output of a program that has to succeed.
+pub fn output(command: &mut Command) -> Result<String, PackageError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output();
+    let output =
+        output.map_err(|source| PackageError::Start { program: program.clone(), source })?;
+    if !output.status.success() {
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(PackageError::Failed { program, output });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,141 @@
+//! Container images, one for each architecture: an OCI image layout that `docker load` reads too.
+//!
+//! The programs are where the reference's images have them, so that a manifest needs another image name and nothing else:
+//! `/usr/local/bin/kube-apiserver`, which may bind ports below 1024, and the entry point `/go-runner`, a name under which
+//! the same program runs the command that it is given.
+
+use serde_json::{Value, json};
+
+use super::archive::{Content, Entry, FILE, PROGRAM, gzip, tar, with_folders};
+use super::inputs::{Inputs, Programs, VERSION};
+use super::{Package, PackageError, sha256};
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// Name of the image where none is given to the program that loads it.
+const NAME: &str = "kevel/kube-apiserver";
+
+/// The attribute in which Linux keeps capabilities of a file.
+const CAPABILITIES: &str = "security.capability";
+/// Second version of the attribute, with the flag that the capabilities are effective from the start.
+const EFFECTIVE: u32 = 0x0200_0001;
+const NET_BIND_SERVICE: u32 = 1 << 10;
+
+pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+    let mut packages = Vec::new();
+    for programs in &inputs.programs {
+        if !programs.server.is_static {
+            return Err(PackageError::Dynamic("kube-apiserver"));
+        }
+        let name = format!("kevel-image-{VERSION}-{}.tar", programs.architecture().debian);
+        packages.push(Package { name, bytes: image(inputs, programs)? });
+    }
+    Ok(packages)
+}
+
+fn image(inputs: &Inputs, programs: &Programs) -> Result<Vec<u8>, PackageError> {
+    let plain = tar(&with_folders(files(inputs, programs)?), &inputs.time)?;
+    let layer = gzip(&plain)?;
+    let config = config(inputs, programs, &sha256(&plain))?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": descriptor(CONFIG, &config),
+        "layers": [descriptor(LAYER, &layer)],
+    })
+    .to_string()
+    .into_bytes();
+    let mut of_image = descriptor(MANIFEST, &manifest);
+    of_image["platform"] = json!({"architecture": programs.architecture().debian, "os": "linux"});
+    of_image["annotations"] = json!({"org.opencontainers.image.ref.name": VERSION});
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [of_image],
+    });
+    // For `docker load` of versions that do not read the layout.
+    let docker = json!([{
+        "Config": blob(&config),
+        "RepoTags": [format!("{NAME}:{VERSION}")],
+        "Layers": [blob(&layer)],
+    }]);
+    let entries = vec![
+        Entry::file("oci-layout", FILE, r#"{"imageLayoutVersion":"1.0.0"}"#),
+        Entry::file("index.json", FILE, index.to_string()),
+        Entry::file("manifest.json", FILE, docker.to_string()),
+        Entry::file(blob(&config), FILE, config),
+        Entry::file(blob(&manifest), FILE, manifest),
+        Entry::file(blob(&layer), FILE, layer),
+    ];
+    tar(&with_folders(entries), &inputs.time)
+}
+
+/// The files of the only layer.
+fn files(inputs: &Inputs, programs: &Programs) -> Result<Vec<Entry>, PackageError> {
+    let attributes = vec![(CAPABILITIES.to_owned(), capability())];
+    let doc = |name: &str| format!("usr/share/doc/kevel/{name}");
+    Ok(vec![
+        Entry {
+            path: "usr/local/bin/kube-apiserver".to_owned(),
+            mode: PROGRAM,
+            content: Content::Attributed(programs.server.bytes.clone(), attributes),
+        },
+        Entry::link("go-runner", "usr/local/bin/kube-apiserver"),
+        Entry::file("etc/passwd", FILE, inputs.file("image/passwd")?),
+        Entry::file("etc/group", FILE, inputs.file("image/group")?),
+        Entry { mode: 0o1777, ..Entry::folder("tmp") },
+        Entry { mode: 0o700, ..Entry::folder("root") },
+        Entry::folder("var/lib/kevel"),
+        Entry::file(doc("LICENSE"), FILE, inputs.license.clone()),
+        Entry::file(doc("THIRD-PARTY.txt"), FILE, inputs.third_party.clone()),
+    ])
+}
+
+/// The bytes of the attribute: permitted and inheritable capabilities, the lower 32 of each first.
+fn capability() -> Vec<u8> {
+    [EFFECTIVE, NET_BIND_SERVICE, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn config(inputs: &Inputs, programs: &Programs, layer: &str) -> Result<Vec<u8>, PackageError> {
+    let created = inputs.time.rfc3339()?;
+    let config = json!({
+        "architecture": programs.architecture().debian,
+        "os": "linux",
+        "created": created,
+        "config": {
+            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+            "Entrypoint": ["/go-runner"],
+            "Cmd": ["kube-apiserver", "--data-dir=/var/lib/kevel"],
+            "ExposedPorts": {"6443/tcp": {}},
+            "WorkingDir": "/",
+            "Labels": {
+                "org.opencontainers.image.title": "kube-apiserver",
+                "org.opencontainers.image.version": VERSION,
+                "org.opencontainers.image.licenses": "Apache-2.0",
+            },
+        },
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+        "history": [{"created": created, "created_by": "cargo xtask package image"}],
+    });
+    Ok(config.to_string().into_bytes())
+}
+
+fn descriptor(kind: &str, bytes: &[u8]) -> Value {
+    json!({"mediaType": kind, "digest": format!("sha256:{}", sha256(bytes)), "size": bytes.len()})
+}
+
+fn blob(bytes: &[u8]) -> String {
+    format!("blobs/sha256/{}", sha256(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_capability_is_as_setcap_writes_it() {
+        // cap_net_bind_service=ep
+        let expected = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(super::capability(), expected);
+    }
+}

@@ -1,0 +1,106 @@
+//! Everything that packages are made of.
+
+use std::path::{Path, PathBuf};
+
+use super::program::{Architecture, Program};
+use super::{BuildTime, PackageError, licenses};
+
+/// The version of all packages.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Everything that packages are made of.
+#[derive(Debug)]
+pub struct Inputs {
+    /// One of each architecture, in the order of [`super::program::ARCHITECTURES`].
+    pub programs: Vec<Programs>,
+    pub time: BuildTime,
+    pub license: Vec<u8>,
+    /// The licences of everything that is linked.
+    pub third_party: Vec<u8>,
+    pub changelog: Vec<u8>,
+    pub packaging: PathBuf,
+}
+
+/// The programs of one architecture.
+#[derive(Debug)]
+pub struct Programs {
+    pub server: Program,
+    /// `kevel-store`, for packages that are installed on a machine.
+    pub store: Option<Program>,
+}
+
+impl Programs {
+    pub fn architecture(&self) -> Architecture {
+        self.server.architecture
+    }
+
+    /// Whether no program needs a library.
+    pub fn are_static(&self) -> bool {
+        self.server.is_static && self.store.as_ref().is_none_or(|store| store.is_static)
+    }
+}
+
+impl Inputs {
+    pub fn read(root: &Path, servers: &[&Path], stores: &[&Path]) -> Result<Self, PackageError> {
+        let read = |name: &str| {
+            let path = root.join(name);
+            std::fs::read(&path).map_err(PackageError::at(&path))
+        };
+        Ok(Inputs {
+            programs: programs(servers, stores)?,
+            time: BuildTime::find(root)?,
+            license: read("LICENSE")?,
+            third_party: licenses::third_party(root)?,
+            changelog: read("CHANGELOG.md")?,
+            packaging: root.join("packaging"),
+        })
+    }
+
+    /// A file of `packaging/`.
+    pub fn file(&self, name: &str) -> Result<Vec<u8>, PackageError> {
+        let path = self.packaging.join(name);
+        std::fs::read(&path).map_err(PackageError::at(&path))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.packaging.join(name)
+    }
+
+    /// A text of `packaging/` with `@VERSION@` and more names between at signs filled in.
+    pub fn text(&self, name: &str, values: &[(&str, &str)]) -> Result<String, PackageError> {
+        let wrong = || PackageError::Template(name.to_owned());
+        let mut text = String::from_utf8(self.file(name)?).map_err(|_| wrong())?;
+        for (key, value) in [("VERSION", VERSION)].iter().chain(values) {
+            text = text.replace(&format!("@{key}@"), value);
+        }
+        let unfilled = |word: &str| {
+            word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        };
+        // Every second part stands between two at signs.
+        if text.split('@').skip(1).step_by(2).any(unfilled) {
+            return Err(wrong());
+        }
+        Ok(text)
+    }
+}
+
+fn programs(servers: &[&Path], stores: &[&Path]) -> Result<Vec<Programs>, PackageError> {
+    let mut stores = by_architecture(stores)?;
+    let servers = by_architecture(servers)?;
+    let with_store = |server: Program| {
+        let own = stores.iter().position(|store| store.architecture == server.architecture);
+        Programs { store: own.map(|index| stores.remove(index)), server }
+    };
+    Ok(servers.into_iter().map(with_store).collect())
+}
+
+fn by_architecture(paths: &[&Path]) -> Result<Vec<Program>, PackageError> {
+    let read: Result<Vec<Program>, PackageError> =
+        paths.iter().map(|path| Program::read(path)).collect();
+    let mut programs = read?;
+    programs.sort_by_key(|program| std::cmp::Reverse(program.architecture.name));
+    match programs.windows(2).find(|pair| pair[0].architecture == pair[1].architecture) {
+        Some(pair) => Err(PackageError::TwoPrograms(pair[0].architecture.name)),
+        None => Ok(programs),
+    }
+}

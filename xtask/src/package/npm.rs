@@ -1,0 +1,38 @@
+//! The npm package, with the programs of all architectures that were given.
+
+use super::archive::{Entry, FILE, PROGRAM, gzip, tar, with_folders};
+use super::inputs::{Inputs, VERSION};
+use super::{Package, PackageError};
+
+/// Files beside `package.json`, and their modes.
+const FILES: [(&str, u32); 4] = [
+    ("index.js", FILE),
+    ("index.d.ts", FILE),
+    ("README.md", FILE),
+    ("bin/kevel-apiserver.js", PROGRAM),
+];
+
+pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+    let path = |name: &str| format!("package/{name}");
+    let processors: Vec<String> = inputs
+        .programs
+        .iter()
+        .map(|programs| format!("\"{}\"", programs.architecture().node))
+        .collect();
+    let manifest = inputs.text("npm/package.json", &[("PROCESSORS", &processors.join(", "))])?;
+    let mut entries = vec![
+        Entry::file(path("package.json"), FILE, manifest),
+        Entry::file(path("LICENSE"), FILE, inputs.license.clone()),
+        Entry::file(path("THIRD-PARTY.txt"), FILE, inputs.third_party.clone()),
+    ];
+    for (name, mode) in FILES {
+        let file = inputs.text(&format!("npm/{name}"), &[])?;
+        entries.push(Entry::file(path(name), mode, file));
+    }
+    for programs in &inputs.programs {
+        let program = path(&format!("linux-{}/kube-apiserver", programs.architecture().node));
+        entries.push(Entry::file(program, PROGRAM, programs.server.bytes.clone()));
+    }
+    let bytes = gzip(&tar(&with_folders(entries), &inputs.time)?)?;
+    Ok(vec![Package { name: format!("kevel-apiserver-{VERSION}.tgz"), bytes }])
+}

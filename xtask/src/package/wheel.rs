@@ -1,0 +1,100 @@
+//! Python wheels, one for each architecture.
+
+use super::archive::{Entry, FILE, PROGRAM, zip};
+use super::inputs::{Inputs, Programs, VERSION};
+use super::{Package, PackageError, sha256_bytes};
+
+/// The name as it is in names of files.
+const NAME: &str = "kevel_apiserver";
+/// Files of the module.
+const MODULE: [&str; 4] = ["__init__.py", "__main__.py", "pytest_plugin.py", "py.typed"];
+
+pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+    inputs.programs.iter().map(|programs| wheel(inputs, programs)).collect()
+}
+
+fn wheel(inputs: &Inputs, programs: &Programs) -> Result<Package, PackageError> {
+    let platforms = platforms(programs);
+    let info = |name: &str| format!("{NAME}-{VERSION}.dist-info/{name}");
+    let mut entries = Vec::new();
+    for name in MODULE {
+        let file = inputs.file(&format!("python/{NAME}/{name}"))?;
+        entries.push(Entry::file(format!("{NAME}/{name}"), FILE, file));
+    }
+    let program = format!("{NAME}/bin/kube-apiserver");
+    entries.push(Entry::file(program, PROGRAM, programs.server.bytes.clone()));
+    let readme = inputs.text("python/README.md", &[])?;
+    let metadata = format!("{}\n{readme}", inputs.text("python/METADATA", &[])?);
+    entries.push(Entry::file(info("METADATA"), FILE, metadata));
+    entries.push(Entry::file(info("WHEEL"), FILE, about(&platforms)));
+    let points = inputs.file("python/entry_points.txt")?;
+    entries.push(Entry::file(info("entry_points.txt"), FILE, points));
+    entries.push(Entry::file(info("licenses/LICENSE"), FILE, inputs.license.clone()));
+    entries.push(Entry::file(info("licenses/THIRD-PARTY.txt"), FILE, inputs.third_party.clone()));
+    let record = record(&entries, &info("RECORD"));
+    entries.push(Entry::file(info("RECORD"), FILE, record));
+    let bytes = zip(&entries, &inputs.time)?;
+    Ok(Package { name: format!("{NAME}-{VERSION}-py3-none-{}.whl", platforms.join(".")), bytes })
+}
+
+/// Tags of the platforms. A static program runs with any libc; one that is not, where it was built.
+fn platforms(programs: &Programs) -> Vec<String> {
+    let architecture = programs.architecture().name;
+    let systems: &[&str] = if programs.server.is_static {
+        &["manylinux_2_17", "manylinux2014", "musllinux_1_1"]
+    } else {
+        &["linux"]
+    };
+    systems.iter().map(|system| format!("{system}_{architecture}")).collect()
+}
+
+fn about(platforms: &[String]) -> String {
+    let mut text = format!("Wheel-Version: 1.0\nGenerator: kevel xtask {VERSION}\n");
+    text.push_str("Root-Is-Purelib: false\n");
+    for platform in platforms {
+        text.push_str(&format!("Tag: py3-none-{platform}\n"));
+    }
+    text
+}
+
+/// The list of all files with their checksums, itself without one.
+fn record(entries: &[Entry], own: &str) -> String {
+    let line = |entry: &Entry| {
+        let sum = base64_url(&sha256_bytes(entry.bytes()));
+        format!("{},sha256={sum},{}\n", entry.path, entry.bytes().len())
+    };
+    entries.iter().map(line).chain([format!("{own},,\n")]).collect()
+}
+
+/// Base 64 for URLs, without padding.
+fn base64_url(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for digit in 0..=chunk.len() {
+            text.push(char::from(DIGITS[bits >> (18 - 6 * digit) & 63]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64_url;
+
+    #[test]
+    fn base_64_has_no_padding() {
+        for (bytes, expected) in [
+            (&b""[..], ""),
+            (b"f", "Zg"),
+            (b"fo", "Zm8"),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg"),
+            (b"\xfb\xff\xfe", "-__-"),
+        ] {
+            assert_eq!(base64_url(bytes), expected);
+        }
+    }
+}
