@@ -12,6 +12,8 @@ use crate::Result;
 
 /// Time limit for a program to end after SIGTERM before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// Time limit for a process to end after SIGKILL.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
 /// Clock ticks in a second, as /proc counts them on Linux.
 const TICKS: f64 = 100.0;
 
@@ -58,20 +60,30 @@ impl Process {
         Some(Process { name: self.name.clone(), pid, begun, log: self.log.clone() })
     }
 
-    /// Kills the process (SIGKILL).
+    /// Kills the process (SIGKILL), and waits until its last thread has ended and its ports are free.
     pub fn kill(&self) {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.is_alive()) {
             // It may end between the check and the signal.
             let _ = kill_process(pid, Signal::KILL);
         }
+        let until = Instant::now() + KILL_LIMIT;
+        while (self.is_alive() || self.threads() > 1) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Number of threads; those of a process whose first thread has ended may still hold its files.
+    fn threads(&self) -> usize {
+        let same = stat(self.pid).is_some_and(|stat| stat.begun == self.begun);
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).ok().filter(|_| same);
+        tasks.map_or(0, Iterator::count)
     }
 
     /// Sends SIGTERM, then SIGKILL after the time limit.
     pub fn stop(&self) {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };
-        for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, Duration::from_secs(2))]
-        {
+        for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
             if !self.is_alive() {
                 return;
             }

@@ -1,6 +1,6 @@
 //! Graphs on a server: their creation, their steps, and their state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::plan::{GROUP, Graph, HOLD, KINDS, LABEL, NAMESPACES, Owner, Step, Truth};
+use super::plan::{GROUP, Graph, HOLD, KINDS, Kind, LABEL, NAMESPACES, Owner, Step, Truth};
 use crate::Result;
 use crate::client::{Answer, Client, Request};
 
@@ -264,6 +264,53 @@ pub async fn snapshot(client: &Client, plays: &[Play]) -> Result<Snapshot> {
     }
     snapshot.values_mut().for_each(|lines| lines.sort());
     Ok(snapshot)
+}
+
+/// Deletions that have not ended, though nothing of their graph holds them, as text.
+pub async fn unfinished(client: &Client) -> Result<Vec<String>> {
+    let mut objects = Vec::new();
+    for kind in &KINDS {
+        let path = format!("{}/{}?labelSelector={LABEL}", kind.base(), kind.plural);
+        let list = expect(client, Request::get(path), &[200]).await?.json()?;
+        let items = list["items"].as_array().into_iter().flatten();
+        objects.extend(items.map(|item| (kind, item["metadata"].clone())));
+    }
+    let mut stuck: Vec<_> =
+        objects.iter().filter(|(_, metadata)| !metadata["deletionTimestamp"].is_null()).collect();
+    // Foreground deletions wait for ever, on the reference too, for a blocking dependent that cannot be collected: the
+    // object itself, one outside of all namespaces that has an owner inside, or one that waits so.
+    loop {
+        let uids: BTreeSet<_> =
+            stuck.iter().map(|(_, metadata)| metadata["uid"].as_str()).collect();
+        let rest: Vec<_> = stuck
+            .iter()
+            .filter(|(kind, owner)| {
+                let holds = |(other, dependent): &(&Kind, Value)| {
+                    let uid = dependent["uid"].as_str();
+                    blocks(dependent, owner)
+                        && (uid == owner["uid"].as_str()
+                            || kind.namespaced && !other.namespaced
+                            || !dependent["deletionTimestamp"].is_null() && !uids.contains(&uid))
+                };
+                !objects.iter().any(holds)
+            })
+            .copied()
+            .collect();
+        if rest.len() == stuck.len() {
+            break;
+        }
+        stuck = rest;
+    }
+    let show = |(kind, metadata): &&(&Kind, Value)| format!("{} {metadata}", kind.name);
+    Ok(stuck.iter().map(show).collect())
+}
+
+/// Whether a reference of an object blocks the deletion of an owner.
+fn blocks(dependent: &Value, owner: &Value) -> bool {
+    let mut references = dependent["ownerReferences"].as_array().into_iter().flatten();
+    references.any(|reference| {
+        reference["uid"] == owner["uid"] && reference["blockOwnerDeletion"] == true
+    })
 }
 
 /// State of graphs when nothing has changed for a while.
