@@ -41,6 +41,7 @@ mod evaluator;
 mod library;
 mod parser;
 mod program;
+mod shard_selector;
 mod source;
 mod stack;
 mod types;
@@ -56,6 +57,7 @@ pub use parser::{MAX_EXPRESSION_SIZE, MAX_RECURSION};
 pub use program::{
     Activation, Budget, CHECK_FREQUENCY, CompileError, Evaluation, PER_CALL_LIMIT, Program,
 };
+pub use shard_selector::{ShardSelectorError, parse_shard_selector};
 pub use source::{Issue, Issues, Location, MAX_ISSUES};
 pub use stack::{MAX_NESTING, with_stack};
 pub use types::Type;

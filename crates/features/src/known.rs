@@ -221,7 +221,7 @@ features! {
     ServiceAccountTokenNodeBindingValidation, AlwaysOn: Alpha 29 Off, Beta 30 On, Ga 32 LockedOn;
     ServiceAccountTokenPodNodeInfo, AlwaysOn: Alpha 29 Off, Beta 30 On, Ga 32 LockedOn;
     ServiceCIDRStatusFieldWiping, AlwaysOn: Ga 0 Off, Deprecated 36 On;
-    ShardedListAndWatch, AlwaysOff: Alpha 36 Off;
+    ShardedListAndWatch, Honoured: Alpha 36 Off;
     SidecarContainers, AlwaysOn: Alpha 28 Off, Beta 29 On, Ga 33 LockedOn;
     SizeBasedListCostEstimate, Honoured: Beta 34 On;
     StaleControllerConsistencyDaemonSet, Elsewhere: Beta 36 On needs AtomicFIFO;

@@ -2,6 +2,7 @@
 
 pub mod field;
 pub mod label;
+pub mod shard;
 
 /// Longest selector that is parsed: as long as a request's head may be.
 pub const MAX_SELECTOR_LENGTH: usize = 1 << 20;

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kevel_api::selector::shard::ShardSelector;
+use kevel_api::status::StatusError;
 use kevel_auth::bootstrap;
 use kevel_controlplane::{
     Capabilities, IdentityLease, LeaderElectionController, LeaderElectionTimers, LeaderElector,
@@ -47,6 +49,11 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
             compression: config.options.feature_gates.enabled(Feature::APIResponseCompression),
             watch_list: config.options.feature_gates.enabled(Feature::WatchList),
         },
+        shard_selectors: config
+            .options
+            .feature_gates
+            .enabled(Feature::ShardedListAndWatch)
+            .then_some(parse_shard_selector),
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
         let (endpoints, next) = (endpoints.clone(), Some(next));
@@ -360,6 +367,12 @@ fn prepared(
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
     })
+}
+
+/// Parses the parameter `shardSelector`.
+fn parse_shard_selector(text: &str) -> Result<ShardSelector, StatusError> {
+    kevel_cel::parse_shard_selector(text)
+        .map_err(|error| StatusError::unknown(500, format!("invalid shard selector: {error}")))
 }
 
 #[cfg(test)]

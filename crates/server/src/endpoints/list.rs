@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
@@ -28,6 +29,8 @@ pub(super) struct Page {
     revision: Revision,
     token: Option<String>,
     remaining: Option<u64>,
+    /// The shard of the objects that was listed.
+    shard: Option<Arc<ShardSelector>>,
 }
 
 impl Page {
@@ -44,7 +47,7 @@ impl Page {
         }
         let last = items.last().filter(|_| more);
         let token = last.map(|last| ContinueToken::write(revision, last.key(), prefix));
-        Page { items, revision, token, remaining: None }
+        Page { items, revision, token, remaining: None, shard: None }
     }
 }
 
@@ -77,7 +80,8 @@ impl StoredRequest<'_> {
             Some(of_version) => {
                 let Page { items, revision, .. } = page(&snapshot, &selection, token.as_ref(), 0);
                 let items = of_version.select(items).await?;
-                Ok(Page::first_of(items, limit, revision, &selection.prefix))
+                let page = Page::first_of(items, limit, revision, &selection.prefix);
+                Ok(Page { shard: selection.shard, ..page })
             }
         }
     }
@@ -163,6 +167,10 @@ impl StoredRequest<'_> {
         if let Some(remaining) = page.remaining {
             metadata += &format!(r#","remainingItemCount":{remaining}"#);
         }
+        if let Some(shard) = &page.shard {
+            // Without characters that JSON escapes.
+            metadata += &format!(r#","shardInfo":{{"selector":"{shard}"}}"#);
+        }
         let kind = format!(r#""kind":"{kind}","apiVersion":"{version}""#);
         let head = format!(r#"{{{kind},"metadata":{metadata}}},"items":["#);
         (head.into_bytes(), b"]}\n".to_vec())
@@ -174,7 +182,16 @@ impl StoredRequest<'_> {
         mut page: Page,
         as_served: bool,
     ) -> Result<Response, StatusError> {
-        let form = Form::new(self, list_metadata(&page))?;
+        let mut metadata = list_metadata(&page);
+        // Neither Tables nor lists of metadata nor those of custom objects show it.
+        if let Some(shard) = &page.shard
+            && matches!(self.accepted.shape, Shape::Whole)
+            && !self.resource.ty.is_unstructured()
+        {
+            let info = Map::from_iter([("selector", Value::from(shard.to_string().as_str()))]);
+            metadata.insert("shardInfo", info.into());
+        }
+        let form = Form::new(self, metadata)?;
         if let Some(rank) = form.printer.as_ref().and_then(|printer| printer.columns().rank()) {
             let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
             page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
@@ -316,12 +333,13 @@ fn page(
             items.push(object.clone());
         }
     }
-    let selected = !selection.labels.is_empty() || !selection.fields.is_empty();
+    let selected =
+        !selection.labels.is_empty() || !selection.fields.is_empty() || selection.shard.is_some();
     // remainingItemCount only without selectors: with them, counting would match every object.
     let remaining = (more && !selected).then(|| 1 + all.count() as u64);
     let token = items
         .last()
         .filter(|_| more)
         .map(|last| ContinueToken::write(revision, last.key(), &selection.prefix));
-    Page { items, revision, token, remaining }
+    Page { items, revision, token, remaining, shard: selection.shard.clone() }
 }

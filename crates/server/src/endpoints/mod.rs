@@ -43,6 +43,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kevel_api::gvk::GroupResource;
+use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 
 use crate::admission::Admission;
@@ -72,7 +73,12 @@ pub struct Endpoints {
     pub min_request_timeout: Duration,
     /// Features of requests that can be switched off.
     pub features: RequestFeatures,
+    /// `ShardedListAndWatch`: the parser of shard selectors, which are expressions; `None` where they are ignored.
+    pub shard_selectors: Option<ParseShardSelector>,
 }
+
+/// Parser of the parameter `shardSelector`.
+pub type ParseShardSelector = fn(&str) -> Result<ShardSelector, StatusError>;
 
 /// Features of requests that can be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,12 @@
 //! Query parameters decoded as options and validated like the reference's.
 
+use std::sync::Arc;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::quote::is_print;
 use kevel_api::selector::field::{FieldSelector, Operator, Requirement};
+use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
@@ -145,7 +148,15 @@ impl StoredRequest<'_> {
             namespace => format!("{namespace}/"),
         };
         let of_version = VersionSelector::take(self, &mut fields);
-        Ok((Selection { prefix, labels, fields, paths: self.storage.fields.clone() }, of_version))
+        let (paths, shard) = (self.storage.fields.clone(), self.shard()?);
+        Ok((Selection { prefix, labels, fields, paths, shard }, of_version))
+    }
+
+    /// The requested shard of the objects, if there is one.
+    fn shard(&self) -> Result<Option<Arc<ShardSelector>>, StatusError> {
+        let Some(parse) = self.endpoints.shard_selectors else { return Ok(None) };
+        let said = self.parameter("shardSelector").filter(|text| !text.is_empty());
+        said.map(|text| parse(text).map(Arc::new)).transpose()
     }
 
     /// The request's ListOptions, validated.

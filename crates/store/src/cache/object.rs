@@ -223,6 +223,12 @@ impl Object {
         found.unwrap_or_else(|| paths.get(position).map_or("", FieldPath::zero))
     }
 
+    /// Text at a path that is not among the selectable fields: looked for each time.
+    pub(super) fn text_at(&self, path: &FieldPath) -> &str {
+        let Ok(wire) = &self.wire else { return "" };
+        path.locate(&wire.bytes).of(&wire.bytes).unwrap_or_default()
+    }
+
     pub(super) fn size(&self) -> usize {
         self.wire.as_ref().map_or(0, |wire| wire.bytes.len())
     }

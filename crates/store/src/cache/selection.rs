@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
+use kevel_api::selector::field::FieldSelector;
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::selector::shard::{ShardField, ShardSelector};
 
 use super::{Change, Event, FieldPath, Object};
 
@@ -20,7 +22,12 @@ pub struct Selection {
     pub fields: FieldSelector,
     /// The resource's selectable fields, besides name and namespace.
     pub paths: Arc<[FieldPath]>,
+    /// Shard selector; `None` for all objects.
+    pub shard: Option<Arc<ShardSelector>>,
 }
+
+/// Path of the field by which objects are mostly sharded.
+static UID: LazyLock<FieldPath> = LazyLock::new(|| FieldPath::new("metadata.uid", "metadata.uid"));
 
 impl Selection {
     /// Whether the object is selected. An object that cannot be read is not.
@@ -30,6 +37,7 @@ impl Selection {
             && (self.labels.is_empty() || self.labels.selects(object))
             && (self.fields.is_empty()
                 || self.fields.matches(|name| Some(self.field(object, name))))
+            && self.shard.as_ref().is_none_or(|shard| selects(shard, object))
     }
 
     fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
@@ -95,6 +103,14 @@ impl Selection {
     }
 }
 
+/// Whether a shard has an object.
+fn selects(shard: &ShardSelector, object: &Object) -> bool {
+    shard.selects(match shard.field {
+        ShardField::Namespace => object.namespace(),
+        ShardField::Uid => object.text_at(&UID),
+    })
+}
+
 /// Position and value of an indexed field.
 pub(super) type Topic = (usize, Box<str>);
 /// Position that stands for `metadata.name`.
@@ -110,6 +126,7 @@ impl Selection {
         self.prefix == other.prefix
             && self.labels == other.labels
             && self.fields == other.fields
+            && self.shard == other.shard
             && Arc::ptr_eq(&self.paths, &other.paths)
     }
 }
@@ -162,7 +179,7 @@ impl Selections {
         if !selection.is_large() {
             return Arc::new(SharedSelection { selection, id: None });
         }
-        let parts = (&selection.prefix, &selection.labels, &selection.fields);
+        let parts = (&selection.prefix, &selection.labels, &selection.fields, &selection.shard);
         let hash = self.hasher.hash_one(parts);
         let mut known = self.by_hash.lock().unwrap_or_else(PoisonError::into_inner);
         let alike = known.selections.get(&hash).into_iter().flatten();
