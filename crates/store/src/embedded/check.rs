@@ -151,7 +151,7 @@ impl Survey {
         let mut next = self.compacted.max(Revision::INITIAL.0) + 1;
         while let Some(row) = rows.next().map_err(sqlite)? {
             self.records += 1;
-            if self.records % REPORT_EVERY == 0 {
+            if self.records.is_multiple_of(REPORT_EVERY) {
                 let (verb, units, done) = ("checked", "records", self.records);
                 report(Progress::Counted { verb, units, done, total });
             }
@@ -232,7 +232,7 @@ impl Survey {
             self.kept().filter(|r| r.created != 0).map(|r| (r.key.clone(), r.revision)).collect();
         let total = present.len() as u64;
         for (done, (key, revision)) in (0u64..).zip(present) {
-            if done % REPORT_EVERY == 0 {
+            if done.is_multiple_of(REPORT_EVERY) {
                 report(Progress::Counted { verb: "checked", units: "objects", done, total });
             }
             let record = Record::load(connection, revision)?;

@@ -109,7 +109,7 @@ impl Import {
                 self.compact(reached).await?;
             }
             let (done, total) = (number - from.0, to.0 - from.0);
-            if done % REPORT_EVERY == 0 {
+            if done.is_multiple_of(REPORT_EVERY) {
                 let (verb, units) = ("written", "revisions");
                 report(Progress::Counted { verb, units, done, total });
             }
