@@ -46,7 +46,7 @@ pub enum EnvtestError {
     Time(String),
 }
 
-/// What is made, and of what.
+/// Assets to make.
 struct Assets<'a> {
     folder: &'a Path,
     profile: &'a str,

@@ -6,32 +6,32 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use Effect::{Followed, Ignored, Refused};
-use Kind::{Switch, Value};
+use FlagEffect::{Followed, Ignored, Refused};
+use FlagForm::{Switch, Value};
 
-/// Options of a stand-in that serves.
+/// Flags of a stand-in that serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct StandInFlags {
     /// `HOST:PORT` of each of `--listen-client-urls`.
     pub addresses: Vec<String>,
     /// `--data-dir`; the store is in a folder of its own below it.
     pub data_dir: PathBuf,
 }
 
-/// What the command line asks for.
+/// Command line, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum StandInCommand {
     /// Print the help.
     Help,
     /// Print the version.
     Version,
     /// Serve.
-    Serve(Options),
+    Serve(StandInFlags),
 }
 
 /// Mistake in the command line.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum FlagError {
+pub enum StandInFlagError {
     /// etcd has no such flag.
     #[error("flag provided but not defined: -{0}")]
     Unknown(String),
@@ -53,14 +53,14 @@ pub enum FlagError {
 
 /// Whether a flag has a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FlagForm {
     Switch,
     Value,
 }
 
-/// What the stand-in does with a flag of etcd.
+/// Effect of a flag of etcd on the stand-in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum FlagEffect {
     /// It is followed; the text is its help.
     Followed(&'static str),
     /// It is accepted: it is about what the stand-in does not have (peers, a log of its own, syncs).
@@ -76,7 +76,7 @@ const HELP: &str = "help";
 const VERSION: &str = "version";
 
 /// Flags of etcd 3.6 and 3.5. Those that begin with `experimental-` are accepted without being listed.
-const FLAGS: &[(&str, Kind, Effect)] = &[
+const FLAGS: &[(&str, FlagForm, FlagEffect)] = &[
     (HELP, Switch, Followed("Print this help.")),
     (VERSION, Switch, Followed("Print the version.")),
     (
@@ -192,7 +192,9 @@ const FLAGS: &[(&str, Kind, Effect)] = &[
 const EXPERIMENTAL: &str = "experimental-";
 
 /// Reads the command line, the program's name not among the arguments.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, FlagError> {
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<StandInCommand, StandInFlagError> {
     let mut arguments = arguments.into_iter();
     let (mut listen, mut data_dir, mut name) =
         ("http://localhost:2379".to_owned(), None, OsString::from("default"));
@@ -202,21 +204,23 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, F
             if flag.starts_with(EXPERIMENTAL) && given.is_some() {
                 continue;
             }
-            return Err(FlagError::Unknown(flag));
+            return Err(StandInFlagError::Unknown(flag));
         };
         let value = match (given, kind) {
             (Some(value), _) => value,
             (None, Switch) => OsString::from("true"),
-            (None, Value) => arguments.next().ok_or_else(|| FlagError::NoValue(flag.to_owned()))?,
+            (None, Value) => {
+                arguments.next().ok_or_else(|| StandInFlagError::NoValue(flag.to_owned()))?
+            }
         };
         match (flag, effect) {
-            (HELP, _) => return Ok(Command::Help),
-            (VERSION, _) => return Ok(Command::Version),
+            (HELP, _) => return Ok(StandInCommand::Help),
+            (VERSION, _) => return Ok(StandInCommand::Version),
             (LISTEN, _) => listen = value.to_string_lossy().into_owned(),
             (DATA_DIR, _) => data_dir = Some(PathBuf::from(value)),
             (NAME, _) => name = value,
             (flag, Refused) if !is_off(&value) => {
-                return Err(FlagError::NeedsEtcd(flag.to_owned()));
+                return Err(StandInFlagError::NeedsEtcd(flag.to_owned()));
             }
             _ => {}
         }
@@ -226,7 +230,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, F
         name.push(".etcd");
         PathBuf::from(name)
     });
-    Ok(Command::Serve(Options { addresses, data_dir }))
+    Ok(StandInCommand::Serve(StandInFlags { addresses, data_dir }))
 }
 
 /// Text of `--help`. Every flag that is accepted begins a line: envtest looks for `--unsafe-no-fsync` there.
@@ -250,17 +254,17 @@ pub fn help() -> String {
 }
 
 /// Name and value of a flag.
-fn split(argument: &OsStr) -> Result<(String, Option<OsString>), FlagError> {
+fn split(argument: &OsStr) -> Result<(String, Option<OsString>), StandInFlagError> {
     let bytes = argument.as_bytes();
     let flag = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-"));
-    let positional = || FlagError::Positional(argument.to_string_lossy().into_owned());
+    let positional = || StandInFlagError::Positional(argument.to_string_lossy().into_owned());
     let flag = flag.filter(|flag| !flag.is_empty()).ok_or_else(positional)?;
     let mut parts = flag.splitn(2, |byte| *byte == b'=');
     let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     Ok((name, parts.next().map(|value| OsString::from_vec(value.to_vec()))))
 }
 
-fn known(name: &str) -> Option<(&'static str, Kind, Effect)> {
+fn known(name: &str) -> Option<(&'static str, FlagForm, FlagEffect)> {
     let name = if name == "h" { HELP } else { name };
     FLAGS.iter().find(|(known, ..)| *known == name).copied()
 }
@@ -271,11 +275,11 @@ fn is_off(value: &OsStr) -> bool {
 }
 
 /// `HOST:PORT` of a URL.
-fn address(url: &str) -> Result<String, FlagError> {
-    let mistaken = || FlagError::Url(url.to_owned());
+fn address(url: &str) -> Result<String, StandInFlagError> {
+    let mistaken = || StandInFlagError::Url(url.to_owned());
     let url = url.trim();
     if url.starts_with("https://") {
-        return Err(FlagError::NeedsEtcd(format!("{LISTEN}={url}")));
+        return Err(StandInFlagError::NeedsEtcd(format!("{LISTEN}={url}")));
     }
     let address = url.strip_prefix("http://").ok_or_else(mistaken)?.trim_end_matches('/');
     let (host, port) = address.rsplit_once(':').ok_or_else(mistaken)?;
@@ -287,12 +291,15 @@ fn address(url: &str) -> Result<String, FlagError> {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &str) -> Result<Command, FlagError> {
+    fn parsed(arguments: &str) -> Result<StandInCommand, StandInFlagError> {
         parse(arguments.split_whitespace().map(OsString::from))
     }
 
-    fn serve(address: &str, folder: &str) -> Result<Command, FlagError> {
-        Ok(Command::Serve(Options { addresses: vec![address.into()], data_dir: folder.into() }))
+    fn serve(address: &str, folder: &str) -> Result<StandInCommand, StandInFlagError> {
+        Ok(StandInCommand::Serve(StandInFlags {
+            addresses: vec![address.into()],
+            data_dir: folder.into(),
+        }))
     }
 
     #[test]
@@ -313,20 +320,20 @@ mod tests {
                 "--experimental-x=1 --auto-tls=false --cert-file=",
                 serve("localhost:2379", "default.etcd"),
             ),
-            ("--data-dir=x --help", Ok(Command::Help)),
-            ("-h", Ok(Command::Help)),
-            ("--version", Ok(Command::Version)),
-            ("--nonsense=1", Err(FlagError::Unknown("nonsense".into()))),
-            ("--data-dir", Err(FlagError::NoValue("data-dir".into()))),
-            ("gateway", Err(FlagError::Positional("gateway".into()))),
-            ("--client-cert-auth", Err(FlagError::NeedsEtcd("client-cert-auth".into()))),
+            ("--data-dir=x --help", Ok(StandInCommand::Help)),
+            ("-h", Ok(StandInCommand::Help)),
+            ("--version", Ok(StandInCommand::Version)),
+            ("--nonsense=1", Err(StandInFlagError::Unknown("nonsense".into()))),
+            ("--data-dir", Err(StandInFlagError::NoValue("data-dir".into()))),
+            ("gateway", Err(StandInFlagError::Positional("gateway".into()))),
+            ("--client-cert-auth", Err(StandInFlagError::NeedsEtcd("client-cert-auth".into()))),
             (
                 "--listen-client-urls=http://localhost",
-                Err(FlagError::Url("http://localhost".into())),
+                Err(StandInFlagError::Url("http://localhost".into())),
             ),
             (
                 "--listen-client-urls=https://localhost:1",
-                Err(FlagError::NeedsEtcd("listen-client-urls=https://localhost:1".into())),
+                Err(StandInFlagError::NeedsEtcd("listen-client-urls=https://localhost:1".into())),
             ),
         ] {
             assert_eq!(parsed(flags), expected, "{flags}");

@@ -3,19 +3,19 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use kevel_envtest_etcd::flags::{Command, help, parse};
+use kevel_envtest_etcd::flags::{StandInCommand, help, parse};
 use kevel_envtest_etcd::{ETCD_VERSION, serve};
 
 fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1);
     let error = match parse(arguments) {
-        Ok(Command::Help) => return print(&help()),
-        Ok(Command::Version) => {
+        Ok(StandInCommand::Help) => return print(&help()),
+        Ok(StandInCommand::Version) => {
             return print(&format!(
                 "etcd Version: {ETCD_VERSION}\nKevel's stand-in for controller tests\n"
             ));
         }
-        Ok(Command::Serve(options)) => match serve(&options) {
+        Ok(StandInCommand::Serve(options)) => match serve(&options) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(error) => error.to_string(),
         },

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::flags::Options;
+use crate::flags::StandInFlags;
 use crate::folder::{self, FolderError};
 use crate::{ANSWER, END, ETCD_VERSION, parent};
 
@@ -51,11 +51,11 @@ pub enum ServeError {
 
 /// Serves until the process that started this one ends. SIGTERM and SIGINT have their default action, which ends the
 /// process at once: an etcd dies of them as well, and there is nothing to put in order.
-pub fn serve(options: &Options) -> Result<(), ServeError> {
+pub fn serve(options: &StandInFlags) -> Result<(), ServeError> {
     // First of all: it may end any time.
     let parent = parent::parent();
     let store = folder::prepare(&options.data_dir)?;
-    let server = Arc::new(Server { store, held: Mutex::default(), left: Condvar::new() });
+    let server = Arc::new(StandInServer { store, held: Mutex::default(), left: Condvar::new() });
     for address in &options.addresses {
         let listener =
             listen(address).map_err(|error| ServeError::Listen(address.clone(), error))?;
@@ -92,22 +92,22 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
     spawned.map(|_| ()).map_err(ServeError::Thread)
 }
 
-struct Server {
+struct StandInServer {
     /// Folder of the store.
     store: PathBuf,
     /// Connections of API servers that have the store open, and the number of all connections.
-    held: Mutex<Held>,
+    held: Mutex<HeldConnections>,
     /// Told when a connection has ended.
     left: Condvar,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldConnections {
     connections: usize,
     servers: Vec<(SocketAddr, TcpStream)>,
 }
 
-impl Server {
+impl StandInServer {
     fn accept(self: Arc<Self>, listener: &TcpListener) {
         loop {
             let Ok((stream, peer)) = listener.accept() else {
@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldConnections> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,7 +188,7 @@ impl Server {
         for (_, stream) in &held.servers {
             let _ = stream.shutdown(Shutdown::Write);
         }
-        let present = |held: &mut Held| !held.servers.is_empty();
+        let present = |held: &mut HeldConnections| !held.servers.is_empty();
         let _ = self.left.wait_timeout_while(held, LEAVE_TIME, present);
     }
 }

@@ -120,7 +120,7 @@ fn api_server_is_held_until_the_stand_in_ends() {
 }
 
 #[test]
-fn killed_parent_takes_the_stand_in_and_its_temporary_folder_along() {
+fn killed_parent_takes_stand_in_and_temporary_folder_along() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("k8s_test_framework_1");
     let log = folder.path().join("log");

@@ -114,7 +114,7 @@ impl Directory {
         private::sync_dir(&self.path).map_err(|e| unusable("sync", &self.path, e))
     }
 
-    /// What the store in this directory outlives.
+    /// Durability of the store in this directory.
     pub(super) fn durability(&self) -> Durability {
         self.durability
     }

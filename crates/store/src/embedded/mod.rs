@@ -71,11 +71,11 @@ pub struct Options {
     pub max_entry_bytes: usize,
     /// Clock by which keys expire.
     pub clock: Clock,
-    /// What acknowledged writes outlive.
+    /// Durability of acknowledged writes.
     pub durability: Durability,
 }
 
-/// What acknowledged writes outlive.
+/// Event that acknowledged writes survive.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// Power loss: every write is synced before it is acknowledged.
