@@ -17,17 +17,32 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Waits until any member of a cluster answers; `flag` is the one that names its URLs.
 pub async fn wait_for(etcd: &Etcd, flag: &'static str, flags: &EtcdFlags) {
+    until_reached(flag, flags, async || etcd.reach().await).await;
+}
+
+/// Tries until it succeeds, and says what it waits for.
+pub async fn until_reached<T>(
+    flag: &'static str,
+    flags: &EtcdFlags,
+    mut reach: impl AsyncFnMut() -> Result<T, Unreachable>,
+) -> T {
     let waiting = Stopwatch::start();
     let mut said: Option<Stopwatch> = None;
-    while let Err(unreachable) = etcd.reach().await {
-        if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
-            say(flag, flags, &unreachable);
-            said = Some(Stopwatch::start());
+    loop {
+        match reach().await {
+            Ok(reached) => {
+                if said.is_some() {
+                    tracing::info!(flag, after = ?waiting.elapsed(), "etcd answers");
+                }
+                return reached;
+            }
+            Err(unreachable) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
+                say(flag, flags, &unreachable);
+                said = Some(Stopwatch::start());
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(TRY_EVERY).await;
-    }
-    if said.is_some() {
-        tracing::info!(flag, after = ?waiting.elapsed(), "etcd answers");
     }
 }
 

@@ -12,11 +12,13 @@ use kevel_envtest_etcd::{ANSWER, END, QUESTION};
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_store::Engine;
 use kevel_store::embedded::{self, Durability, Embedded};
+use kevel_store::etcd::{SilentMember, Unreachable};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::etcd_wait::until_reached;
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Time for the answer. A stand-in and an etcd answer within a millisecond; an etcd that takes longer than this is
@@ -59,8 +61,8 @@ pub enum StandInError {
 }
 
 impl StandIn {
-    /// Asks the etcd of the flags whether it is a stand-in. Only one plain URL on loopback can be; everything else is
-    /// not asked.
+    /// Asks the etcd of the flags whether it is a stand-in, once something listens there. Only one plain URL on loopback
+    /// can be; everything else is not asked.
     pub async fn find(options: &CompletedOptions, egress: &EgressSelector) -> Option<StandIn> {
         let etcd = &options.flags.etcd;
         let [url] = etcd.etcd_servers.0.as_slice() else { return None };
@@ -68,8 +70,16 @@ impl StandIn {
             && etcd.etcd_servers_overrides.is_empty()
             && egress.dialer(EgressType::Etcd).is_direct();
         let address = on_loopback(url).filter(|_| may_be)?;
-        // Whatever goes wrong is told by the etcd engine, which connects next.
-        let (connection, folder) = timeout(ANSWER_TIME, ask(&address)).await.ok()?.ok()??;
+        let answer = until_reached("--etcd-servers", etcd, async || {
+            match timeout(ANSWER_TIME, ask(&address)).await {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    Err(refused(url, &error))
+                }
+                // Whatever else goes wrong is told by the etcd engine, which connects next.
+                answer => Ok(answer.ok().and_then(Result::ok).flatten()),
+            }
+        });
+        let (connection, folder) = answer.await?;
         Some(StandIn { url: url.clone(), folder, connection })
     }
 
@@ -96,6 +106,11 @@ pub async fn gone(stand_in: Option<StandIn>) -> StandInGone {
     let mut buffer = [0; 64];
     while matches!(stand_in.connection.read(&mut buffer).await, Ok(1..)) {}
     StandInGone(stand_in.url)
+}
+
+fn refused(url: &str, error: &io::Error) -> Unreachable {
+    let (url, why) = (url.to_owned(), error.to_string());
+    Unreachable { members: vec![SilentMember { url, why, is_distrusted: false }] }
 }
 
 /// `HOST:PORT` of a plain URL that leads to this machine.

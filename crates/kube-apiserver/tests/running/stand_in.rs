@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use kevel_envtest_etcd::{flags::Options, serve};
+use kevel_envtest_etcd::{flags::StandInFlags, serve};
 use kevel_test_support::process::etcd_flags;
 use kevel_test_support::{Relay, free_port, until};
 
@@ -14,11 +14,15 @@ use crate::{Server, soon};
 /// Runs a stand-in in this process, until that ends. Returns its address.
 async fn stand_in(folder: &Path) -> SocketAddr {
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    start_at(address, folder).await;
+    address
+}
+
+async fn start_at(address: SocketAddr, folder: &Path) {
     let options =
-        Options { addresses: vec![address.to_string()], data_dir: folder.join("stand-in") };
+        StandInFlags { addresses: vec![address.to_string()], data_dir: folder.join("stand-in") };
     std::thread::spawn(move || serve(&options));
     until(async || tokio::net::TcpStream::connect(address).await.is_ok()).await;
-    address
 }
 
 /// A server with the flags that it has on an etcd.
@@ -51,6 +55,22 @@ async fn server_on_a_stand_in_finds_its_data_again() {
     let server = server_on(server.kill().await, address).await;
     let kept = soon(client(&server).await.get("/api/v1/namespaces/kept")).await.unwrap();
     assert_eq!(kept.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_waits_for_a_stand_in_that_starts_later() {
+    let folder = Server::start(&["--storage=memory"]).await.kill().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let data = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let later = async {
+        let waits =
+            || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("does not answer"));
+        until(async || waits()).await;
+        start_at(address, data.path()).await;
+    };
+    let (server, ()) = tokio::join!(server_on(folder, address), later);
+    assert!(server.log().contains("--etcd-servers leads to Kevel's stand-in"), "{}", server.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
