@@ -73,7 +73,26 @@ impl StoredForm for StoredObjects {
     }
 
     fn is_outdated(&self, stored: &[u8]) -> bool {
-        is_cbor(stored) != self.cbor.0
+        is_cbor(stored) != self.cbor.0 || self.is_of_other_version(stored)
+    }
+}
+
+impl StoredObjects {
+    /// Whether an object is stored in another version than the storage version.
+    fn is_of_other_version(&self, stored: &[u8]) -> bool {
+        let current = api_version(&self.kind.group, &self.kind.version);
+        let written = stored.strip_prefix(br#"{"apiVersion":""#);
+        let rest = written.and_then(|rest| rest.strip_prefix(current.as_bytes()));
+        if rest.is_some_and(|rest| rest.starts_with(b"\"")) {
+            return false;
+        }
+        let of = |json: &[u8]| json::type_meta(json).ok().map(|meta| meta.api_version);
+        let found = if is_cbor(stored) {
+            cbor::to_json(stored).ok().and_then(|json| of(&json))
+        } else {
+            of(stored)
+        };
+        found.is_some_and(|version| version != current)
     }
 }
 
@@ -127,6 +146,31 @@ mod tests {
                 "whole":{golden},"embedded":{golden},
                 "more":{{"null":null,"empty":[{{}},[],"",0,0.5,1e300,-1,false,null],"text":"\u0000\ud83d\ude00<>&"}}}}"#
         )
+    }
+
+    #[test]
+    fn object_of_another_version_or_encoding_is_outdated() {
+        let mut form = form(&format!("{{{PRESERVE}}}"));
+        let text = |version: &str| format!(r#"{{"apiVersion":"{version}","kind":"Widget"}}"#);
+        let last = r#"{"kind":"Widget","apiVersion":"example.com/v1"}"#.to_owned();
+        for (text, outdated) in [
+            (text("example.com/v1"), false),
+            (text("example.com/v10"), true),
+            (text("example.com/v2"), true),
+            (last, false),
+            ("{".to_owned(), false),
+        ] {
+            assert_eq!(form.is_outdated(text.as_bytes()), outdated, "{text}");
+        }
+        let tree = |version: &str| {
+            json::decode_any(text(version).as_bytes(), json::Unknown::Ignore).unwrap().value
+        };
+        form.cbor = Cbor(true);
+        assert!(form.is_outdated(text("example.com/v1").as_bytes()));
+        for (version, outdated) in [("example.com/v1", false), ("example.com/v2", true)] {
+            let stored = form.encode(&tree(version));
+            assert_eq!(form.is_outdated(&stored), outdated, "{version}");
+        }
     }
 
     #[test]
