@@ -1,6 +1,8 @@
 //! Context that controllers are built from.
 
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_api::status::StatusError;
@@ -64,11 +66,15 @@ impl std::fmt::Debug for CertificateAuthority {
     }
 }
 
+/// Sets of metrics of controllers, by type: controllers that are built again go on with theirs.
+#[derive(Debug, Default)]
+pub(crate) struct MetricSets(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 /// Context that a controller is built from (upstream: `ControllerContext`). It lasts while the controllers run: after
 /// they were stopped, its clients send nothing.
 pub struct ControllerContext {
     config: Arc<ControllersConfig>,
     queues: Arc<WorkQueues>,
+    metric_sets: Arc<MetricSets>,
     requests: RequestGroup,
 }
 
@@ -82,9 +88,10 @@ impl ControllerContext {
     pub(crate) fn new(
         config: Arc<ControllersConfig>,
         queues: Arc<WorkQueues>,
+        metric_sets: Arc<MetricSets>,
         requests: RequestGroup,
     ) -> Self {
-        ControllerContext { config, queues, requests }
+        ControllerContext { config, queues, metric_sets, requests }
     }
 
     /// Client as a service account in `kube-system`.
@@ -131,6 +138,17 @@ impl ControllerContext {
     /// Metrics of the server.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.config.metrics
+    }
+
+    /// Metrics of a controller, registered the first time that it is built.
+    pub(crate) fn metric_set<T: Send + Sync + 'static>(&self, new: fn(&Metrics) -> T) -> Arc<T> {
+        let mut sets = self.metric_sets.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sets.get(&TypeId::of::<T>()).cloned().and_then(|set| set.downcast().ok());
+        known.unwrap_or_else(|| {
+            let set = Arc::new(new(&self.config.metrics));
+            sets.insert(TypeId::of::<T>(), set.clone());
+            set
+        })
     }
 
     /// Whether a feature gate is on.

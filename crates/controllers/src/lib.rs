@@ -22,6 +22,7 @@ mod legacy_token_cleaner;
 mod lister;
 mod names;
 mod namespace;
+mod node_lifecycle;
 mod object;
 mod pod;
 mod pod_garbage_collector;
@@ -34,6 +35,7 @@ mod selection;
 mod service_account;
 mod service_account_token;
 mod service_cidr;
+mod storage_version_migrator;
 mod supervisor;
 mod tables;
 mod taint_eviction;
@@ -42,6 +44,8 @@ mod unavailable;
 mod validating_admission_policy_status;
 mod volume_binder;
 mod volume_protection;
+
+use kevel_features::Feature;
 
 pub use context::{CertificateAuthority, ControllerContext, ControllersConfig, TokenSigner};
 pub use descriptor::{ControllerLoop, Descriptor, DescriptorError};
@@ -132,6 +136,12 @@ pub const CONTROLLERS: &[Descriptor] = &[
         build: namespace::build,
     },
     Descriptor {
+        name: "node-lifecycle-controller",
+        account: "node-controller",
+        gate: None,
+        build: node_lifecycle::build,
+    },
+    Descriptor {
         name: "persistentvolume-binder-controller",
         account: "persistent-volume-binder",
         gate: None,
@@ -154,6 +164,12 @@ pub const CONTROLLERS: &[Descriptor] = &[
         account: "pod-garbage-collector",
         gate: None,
         build: pod_garbage_collector::build,
+    },
+    Descriptor {
+        name: "podcertificaterequest-cleaner-controller",
+        account: "podcertificaterequestcleaner",
+        gate: Some(Feature::PodCertificateRequest),
+        build: certificates::build_pod_cleaner,
     },
     Descriptor {
         name: "resourceclaim-controller",
@@ -190,6 +206,12 @@ pub const CONTROLLERS: &[Descriptor] = &[
         account: "",
         gate: None,
         build: service_account_token::build,
+    },
+    Descriptor {
+        name: "storage-version-migrator-controller",
+        account: "storage-version-migrator-controller",
+        gate: Some(Feature::StorageVersionMigrator),
+        build: storage_version_migrator::build,
     },
     Descriptor {
         name: "taint-eviction-controller",

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::CONTROLLERS;
-use crate::context::{ControllerContext, ControllersConfig};
+use crate::context::{ControllerContext, ControllersConfig, MetricSets};
 use crate::descriptor::{self, Descriptor, DescriptorError};
 use crate::lease::{Handover, LEASE, LeaseAdmission, remaining};
 use crate::names;
@@ -59,7 +59,8 @@ impl ControllersBuilder {
         let queues = Arc::new(WorkQueues::new(&config.metrics));
         let leases = config.storages.get("coordination.k8s.io", "leases").cloned();
         let handover = self.handover.clone();
-        Ok(Supervisor { config: Arc::new(config), queues, selected, off, leases, handover })
+        let (config, metric_sets) = (Arc::new(config), Arc::default());
+        Ok(Supervisor { config, queues, metric_sets, selected, off, leases, handover })
     }
 }
 
@@ -67,6 +68,7 @@ impl ControllersBuilder {
 pub struct Supervisor {
     config: Arc<ControllersConfig>,
     queues: Arc<WorkQueues>,
+    metric_sets: Arc<MetricSets>,
     selected: Vec<&'static Descriptor>,
     /// Controllers that do not run, with the reason.
     off: Vec<(&'static str, String)>,
@@ -169,8 +171,12 @@ impl Supervisor {
 
     fn start(&self, tell: bool) -> RunningControllers {
         let requests = RequestGroup::default();
-        let context =
-            ControllerContext::new(self.config.clone(), self.queues.clone(), requests.clone());
+        let context = ControllerContext::new(
+            self.config.clone(),
+            self.queues.clone(),
+            self.metric_sets.clone(),
+            requests.clone(),
+        );
         let (mut tasks, mut names, mut off) = (JoinSet::new(), Vec::new(), self.off.clone());
         for descriptor in &self.selected {
             match (descriptor.build)(&context) {

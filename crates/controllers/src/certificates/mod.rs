@@ -3,6 +3,7 @@
 mod approver;
 mod cleaner;
 mod kubelet;
+mod pod_cleaner;
 mod signer;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::unavailable::Unavailable;
 
 pub(crate) use approver::build as build_approver;
 pub(crate) use cleaner::build as build_cleaner;
+pub(crate) use pod_cleaner::build as build_pod_cleaner;
 pub(crate) use signer::build as build_signer;
 
 const ACCOUNT: &str = "certificate-controller";

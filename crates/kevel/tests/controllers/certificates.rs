@@ -1,7 +1,10 @@
 //! Approval, signature and removal of CertificateSigningRequests.
 
+use std::time::Duration;
+
+use kevel::ManualClock;
 use kevel_codec::base64;
-use kevel_test_support::Cluster;
+use kevel_test_support::{Cluster, until};
 use serde_json::{Value, json};
 
 use super::{cluster, exists};
@@ -136,5 +139,34 @@ async fn requests_denied_long_ago_are_deleted() {
     ask_pending(&cluster, "pending").await;
     cluster.until(&format!("GET {REQUESTS}/old"), |(code, _)| *code == 404).await;
     assert!(exists(&cluster, &format!("{REQUESTS}/pending")).await);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_certificate_request_is_deleted_after_a_quarter_of_an_hour() {
+    let clock = ManualClock::at_present();
+    let flag = "--controllers=podcertificaterequest-cleaner-controller";
+    let cluster =
+        Cluster::with(super::gated(kevel::Server::builder().clock(&clock)).flag(flag)).await;
+    let requests = "/apis/certificates.k8s.io/v1beta1/namespaces/default/podcertificaterequests";
+    let create = async |name: &str| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let request = rcgen::CertificateParams::default().serialize_request(&key).unwrap();
+        let request = base64::encode(request.der());
+        let spec = json!({
+            "signerName": "example.com/signer", "maxExpirationSeconds": 86400,
+            "podName": "a", "podUID": "a", "serviceAccountName": "a", "serviceAccountUID": "a",
+            "nodeName": "a", "nodeUID": "a", "stubPKCS10Request": request.as_str(),
+        });
+        let request = json!({"metadata": {"name": name}, "spec": spec});
+        cluster.admin.create(requests, &request).await;
+    };
+    create("old").await;
+    clock.advance(Duration::from_secs(14 * 60));
+    create("new").await;
+    assert!(exists(&cluster, &format!("{requests}/old")).await);
+    clock.advance(Duration::from_secs(61));
+    until(async || !exists(&cluster, &format!("{requests}/old")).await).await;
+    assert!(exists(&cluster, &format!("{requests}/new")).await);
     cluster.stop().await;
 }

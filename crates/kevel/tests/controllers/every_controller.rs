@@ -13,9 +13,9 @@ use super::policy_status::{POLICIES, create_policy};
 use super::service_cidr::{RANGES, create_range};
 use super::tokens::{CLUSTER_INFO, create_bootstrap_token, create_cluster_info, create_token};
 use super::{
-    ALL, create_namespace, create_owned, disruption, ephemeral_volume, exists, owner,
-    pod_garbage_collector, resource_claim, taint_eviction, ttl_after_finished, volume_binder,
-    volume_protection,
+    ALL, create_namespace, create_owned, disruption, ephemeral_volume, exists, node_lifecycle,
+    owner, pod_garbage_collector, resource_claim, storage_version_migrator, taint_eviction,
+    ttl_after_finished, volume_binder, volume_protection,
 };
 
 type Step<T> = for<'a> fn(&'a Cluster) -> Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -40,8 +40,9 @@ macro_rules! case {
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const QUOTAS: &str = "/api/v1/namespaces/quota/resourcequotas";
 
-/// Controllers that act after a year: the test of each moves a clock, and fails without it.
-const AFTER_A_YEAR: &[&str] = &["legacy-serviceaccount-token-cleaner-controller"];
+/// Controllers that act on old objects alone: the test of each moves a clock, and fails without it.
+const LATER: &[&str] =
+    &["legacy-serviceaccount-token-cleaner-controller", "podcertificaterequest-cleaner-controller"];
 
 const CASES: &[Case] = &[
     case!(
@@ -108,6 +109,11 @@ const CASES: &[Case] = &[
     case!("namespace-controller", delete_namespace, async |cluster: &Cluster| {
         !exists(cluster, "/api/v1/namespaces/doomed").await
     }),
+    case!(
+        "node-lifecycle-controller",
+        node_lifecycle::create_labelled_node,
+        node_lifecycle::node_is_labelled
+    ),
     case!(
         "persistentvolume-binder-controller",
         volume_binder::create_free_volume,
@@ -186,6 +192,11 @@ const CASES: &[Case] = &[
         }
     ),
     case!(
+        "storage-version-migrator-controller",
+        storage_version_migrator::migrate_config_maps,
+        storage_version_migrator::config_maps_are_migrated
+    ),
+    case!(
         "taint-eviction-controller",
         taint_eviction::create_intolerant_pod,
         taint_eviction::pod_is_deleted
@@ -242,7 +253,7 @@ async fn limit(cluster: &Cluster) {
 #[test]
 fn every_controller_has_a_case() {
     let cases = CASES.iter().map(|case| case.controller);
-    let mut tested: Vec<&str> = cases.chain(AFTER_A_YEAR.iter().copied()).collect();
+    let mut tested: Vec<&str> = cases.chain(LATER.iter().copied()).collect();
     tested.sort_unstable();
     let all: Vec<&str> = CONTROLLERS.iter().map(|descriptor| descriptor.name).collect();
     assert_eq!(tested, all);
@@ -263,8 +274,7 @@ async fn every_controller_works() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_controller_each_case_fails() {
     for (case, next) in CASES.iter().zip(CASES.iter().cycle().skip(1)) {
-        let flag = format!("--controllers=-{},{ALL}", case.controller);
-        let cluster = Cluster::start(&[&flag]).await;
+        let cluster = super::cluster_with(&format!("-{},{ALL}", case.controller)).await;
         (case.cause)(&cluster).await;
         // Another controller has worked on what came later.
         (next.cause)(&cluster).await;

@@ -11,11 +11,13 @@ mod garbage_collector;
 mod identity;
 mod lease;
 mod namespace;
+mod node_lifecycle;
 mod pod_garbage_collector;
 mod policy_status;
 mod resource_claim;
 mod resource_quota;
 mod service_cidr;
+mod storage_version_migrator;
 mod taint_eviction;
 mod tokens;
 mod ttl_after_finished;
@@ -29,9 +31,26 @@ use serde_json::{Value, json};
 /// All controllers, those that are off by default included.
 const ALL: &str = "*,bootstrap-signer-controller,token-cleaner-controller";
 
+/// Gates of controllers that are off by default, and the APIs of their objects.
+const GATED: [&str; 2] = [
+    "--feature-gates=StorageVersionMigrator=true,PodCertificateRequest=true",
+    "--runtime-config=storagemigration.k8s.io/v1beta1=true,certificates.k8s.io/v1beta1=true",
+];
+
 /// A server with all controllers.
 async fn cluster() -> Cluster {
-    Cluster::start(&[&format!("--controllers={ALL}")]).await
+    cluster_with(ALL).await
+}
+
+/// A server with these controllers, and all gates that controllers need.
+async fn cluster_with(controllers: &str) -> Cluster {
+    let [gates, apis] = GATED;
+    Cluster::start(&[&format!("--controllers={controllers}"), gates, apis]).await
+}
+
+/// A server on which all gates are on that controllers need.
+fn gated(builder: kevel::Builder) -> kevel::Builder {
+    GATED.iter().fold(builder, |builder, flag| builder.flag(*flag))
 }
 
 /// A server with one controller, and a clock that the test advances.
