@@ -8,8 +8,8 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 
-// Line that the server logs when it is ready.
-const READY = 'Ready. Use it with';
+// Message that the server logs when it is ready, in text and in JSON.
+const READY = '"Ready"';
 const IN_USE = 'Address already in use';
 // Ports that are tried before it is an error that none is free: another process may take one between being found free
 // and being bound.

@@ -31,9 +31,8 @@ usage: cargo xtask generate [DATA]
            only looks whether they fit the sources, --write fills in the tests of faults that have none, --known leaves
            those out, --untried all others
        cargo xtask package binary|image|deb|wheel|npm|maven|all DIR [--target TRIPLE]... [--profile NAME]
-                           [--target-dir DIR] [--binary FILE]... [--store FILE]...
-           make packages in DIR, of static programs that are built (for musl, profile dist), or of those that are given:
-           kube-apiserver (--binary) and kevel-store (--store), one of each architecture
+                           [--target-dir DIR] [--binary FILE]...
+           make packages in DIR, of static programs that are built (for musl, profile dist) or given, one of each architecture
 ";
 
 fn main() -> ExitCode {

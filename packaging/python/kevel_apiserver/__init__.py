@@ -13,8 +13,8 @@ import time
 
 __all__ = ["Server", "StartError", "program", "start"]
 
-# Line that the server logs when it is ready.
-_READY = "Ready. Use it with"
+# Message that the server logs when it is ready, in text and in JSON.
+_READY = '"Ready"'
 _IN_USE = "Address already in use"
 # Ports that are tried before it is an error that none is free: another process may take one between being found free
 # and being bound.
@@ -111,7 +111,8 @@ def start(*flags, data_dir=None, timeout=60):
 
 
 def _spawn(command, data_dir):
-    with open(_log_path(data_dir), "wb") as log:
+    # Like everything in that folder, the log is its owner's alone.
+    with open(_log_path(data_dir), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 

@@ -1,4 +1,4 @@
-//! Building the programs: static, for musl, and with no path of the machine in them.
+//! Building the program: static, for musl, and with no path of the machine in them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,13 +15,6 @@ pub struct Builder<'a> {
     pub target_dir: Option<&'a Path>,
 }
 
-/// Paths of the programs that were built.
-#[derive(Debug, Default)]
-pub struct Built {
-    pub servers: Vec<PathBuf>,
-    pub stores: Vec<PathBuf>,
-}
-
 impl Default for Builder<'_> {
     fn default() -> Self {
         Builder { targets: Vec::new(), profile: "dist", target_dir: None }
@@ -29,20 +22,15 @@ impl Default for Builder<'_> {
 }
 
 impl Builder<'_> {
-    pub fn build(&self, root: &Path) -> Result<Built, PackageError> {
+    /// Builds for each target; the programs' paths.
+    pub fn build(&self, root: &Path) -> Result<Vec<PathBuf>, PackageError> {
         let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
         let targets =
             if self.targets.is_empty() { vec![own.as_str()] } else { self.targets.clone() };
-        let mut built = Built::default();
-        for target in targets {
-            let folder = self.build_for(target, root)?;
-            built.servers.push(folder.join("kube-apiserver"));
-            built.stores.push(folder.join("kevel-store"));
-        }
-        Ok(built)
+        targets.into_iter().map(|target| self.build_for(target, root)).collect()
     }
 
-    /// Builds for one target; the folder with its programs.
+    /// Builds for one target; the program's path.
     fn build_for(&self, target: &str, root: &Path) -> Result<PathBuf, PackageError> {
         let architecture = target.split('-').next().unwrap_or_default();
         if !ARCHITECTURES.iter().any(|known| known.name == architecture) {
@@ -53,7 +41,7 @@ impl Builder<'_> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.current_dir(root);
-        command.args(["build", "--locked", "--package=kube-apiserver", "--package=kevel-store"]);
+        command.args(["build", "--locked", "--package=kube-apiserver"]);
         command.args(["--profile", self.profile, "--target", target]);
         command.arg("--target-dir").arg(target_dir);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(root).join("\u{1f}"));
@@ -69,7 +57,7 @@ impl Builder<'_> {
         }
         // The folder of the profile `dev` has another name.
         let profile = if self.profile == "dev" { "debug" } else { self.profile };
-        Ok(target_dir.join(target).join(profile))
+        Ok(target_dir.join(target).join(profile).join("kube-apiserver"))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Debian packages, one for each architecture.
 
 use super::archive::{Entry, FILE, PROGRAM, ar, gzip, tar, with_folders};
-use super::inputs::{Inputs, Programs, VERSION};
+use super::inputs::{Inputs, VERSION};
+use super::program::Program;
 use super::{Package, PackageError};
 
 /// The name of the package.
@@ -14,10 +15,10 @@ const LIBRARIES: &str = "libc6 (>= 2.36), libgcc-s1, ";
 
 pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     let mut packages = Vec::new();
-    for programs in &inputs.programs {
-        let architecture = programs.architecture().debian;
-        let data = with_folders(data(inputs, programs)?);
-        let control = with_folders(control(inputs, programs, &data)?);
+    for program in &inputs.programs {
+        let architecture = program.architecture.debian;
+        let data = with_folders(data(inputs, program)?);
+        let control = with_folders(control(inputs, program, &data)?);
         // Debian's archives have the folder itself as their first entry.
         let packed = |entries: Vec<Entry>| -> Result<Vec<u8>, PackageError> {
             let below = entries
@@ -37,39 +38,32 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     Ok(packages)
 }
 
-fn data(inputs: &Inputs, programs: &Programs) -> Result<Vec<Entry>, PackageError> {
+fn data(inputs: &Inputs, program: &Program) -> Result<Vec<Entry>, PackageError> {
     let doc = |name: &str| format!("usr/share/doc/{NAME}/{name}");
     let date = inputs.time.rfc2822()?;
     let changelog = inputs.text("deb/changelog", &[("DATE", &date)])?;
     let mut entries = vec![
-        Entry::file("usr/bin/kevel-apiserver", PROGRAM, programs.server.bytes.clone()),
+        Entry::file("usr/bin/kevel-apiserver", PROGRAM, program.bytes.clone()),
         Entry::file("lib/systemd/system/kevel.service", FILE, inputs.file("deb/kevel.service")?),
         Entry::file("etc/default/kevel", FILE, inputs.file("deb/kevel.default")?),
         Entry::file(doc("copyright"), FILE, inputs.file("deb/copyright")?),
         Entry::file(doc("changelog.gz"), FILE, gzip(changelog.as_bytes())?),
         Entry::file(doc("THIRD-PARTY.txt.gz"), FILE, gzip(&inputs.third_party)?),
     ];
-    if let Some(store) = &programs.store {
-        entries.push(Entry::file("usr/bin/kevel-store", PROGRAM, store.bytes.clone()));
-    }
     let overrides = inputs.file("deb/lintian-overrides")?;
     entries.push(Entry::file(format!("usr/share/lintian/overrides/{NAME}"), FILE, overrides));
     Ok(entries)
 }
 
-fn control(
-    inputs: &Inputs,
-    programs: &Programs,
-    data: &[Entry],
-) -> Result<Vec<Entry>, PackageError> {
+fn control(inputs: &Inputs, program: &Program, data: &[Entry]) -> Result<Vec<Entry>, PackageError> {
     // The unit is KiB, each file rounded up.
     let size: usize = data.iter().map(|entry| entry.bytes().len().div_ceil(1024)).sum();
     let control = inputs.text(
         "deb/control",
         &[
-            ("ARCHITECTURE", programs.architecture().debian),
+            ("ARCHITECTURE", program.architecture.debian),
             ("SIZE", &size.to_string()),
-            ("LIBRARIES", if programs.are_static() { "" } else { LIBRARIES }),
+            ("LIBRARIES", if program.is_static { "" } else { LIBRARIES }),
         ],
     )?;
     let mut entries = vec![

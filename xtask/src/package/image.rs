@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 
 use super::archive::{Content, Entry, FILE, PROGRAM, gzip, tar, with_folders};
-use super::inputs::{Inputs, Programs, VERSION};
+use super::inputs::{Inputs, VERSION};
+use super::program::Program;
 use super::{Package, PackageError, sha256};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -25,20 +26,20 @@ const NET_BIND_SERVICE: u32 = 1 << 10;
 
 pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     let mut packages = Vec::new();
-    for programs in &inputs.programs {
-        if !programs.server.is_static {
+    for program in &inputs.programs {
+        if !program.is_static {
             return Err(PackageError::Dynamic("kube-apiserver"));
         }
-        let name = format!("kevel-image-{VERSION}-{}.tar", programs.architecture().debian);
-        packages.push(Package { name, bytes: image(inputs, programs)? });
+        let name = format!("kevel-image-{VERSION}-{}.tar", program.architecture.debian);
+        packages.push(Package { name, bytes: image(inputs, program)? });
     }
     Ok(packages)
 }
 
-fn image(inputs: &Inputs, programs: &Programs) -> Result<Vec<u8>, PackageError> {
-    let plain = tar(&with_folders(files(inputs, programs)?), &inputs.time)?;
+fn image(inputs: &Inputs, program: &Program) -> Result<Vec<u8>, PackageError> {
+    let plain = tar(&with_folders(files(inputs, program)?), &inputs.time)?;
     let layer = gzip(&plain)?;
-    let config = config(inputs, programs, &sha256(&plain))?;
+    let config = config(inputs, program, &sha256(&plain))?;
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
@@ -48,7 +49,7 @@ fn image(inputs: &Inputs, programs: &Programs) -> Result<Vec<u8>, PackageError> 
     .to_string()
     .into_bytes();
     let mut of_image = descriptor(MANIFEST, &manifest);
-    of_image["platform"] = json!({"architecture": programs.architecture().debian, "os": "linux"});
+    of_image["platform"] = json!({"architecture": program.architecture.debian, "os": "linux"});
     of_image["annotations"] = json!({"org.opencontainers.image.ref.name": VERSION});
     let index = json!({
         "schemaVersion": 2,
@@ -73,14 +74,14 @@ fn image(inputs: &Inputs, programs: &Programs) -> Result<Vec<u8>, PackageError> 
 }
 
 /// The files of the only layer.
-fn files(inputs: &Inputs, programs: &Programs) -> Result<Vec<Entry>, PackageError> {
+fn files(inputs: &Inputs, program: &Program) -> Result<Vec<Entry>, PackageError> {
     let attributes = vec![(CAPABILITIES.to_owned(), capability())];
     let doc = |name: &str| format!("usr/share/doc/kevel/{name}");
     Ok(vec![
         Entry {
             path: "usr/local/bin/kube-apiserver".to_owned(),
             mode: PROGRAM,
-            content: Content::Attributed(programs.server.bytes.clone(), attributes),
+            content: Content::Attributed(program.bytes.clone(), attributes),
         },
         Entry::link("go-runner", "usr/local/bin/kube-apiserver"),
         Entry::file("etc/passwd", FILE, inputs.file("image/passwd")?),
@@ -98,10 +99,10 @@ fn capability() -> Vec<u8> {
     [EFFECTIVE, NET_BIND_SERVICE, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn config(inputs: &Inputs, programs: &Programs, layer: &str) -> Result<Vec<u8>, PackageError> {
+fn config(inputs: &Inputs, program: &Program, layer: &str) -> Result<Vec<u8>, PackageError> {
     let created = inputs.time.rfc3339()?;
     let config = json!({
-        "architecture": programs.architecture().debian,
+        "architecture": program.architecture.debian,
         "os": "linux",
         "created": created,
         "config": {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::program::{Architecture, Program};
+use super::program::Program;
 use super::{BuildTime, PackageError, licenses};
 
 /// The version of all packages.
@@ -12,7 +12,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug)]
 pub struct Inputs {
     /// One of each architecture, in the order of [`super::program::ARCHITECTURES`].
-    pub programs: Vec<Programs>,
+    pub programs: Vec<Program>,
     pub time: BuildTime,
     pub license: Vec<u8>,
     /// The licences of everything that is linked.
@@ -21,33 +21,14 @@ pub struct Inputs {
     pub packaging: PathBuf,
 }
 
-/// The programs of one architecture.
-#[derive(Debug)]
-pub struct Programs {
-    pub server: Program,
-    /// `kevel-store`, for packages that are installed on a machine.
-    pub store: Option<Program>,
-}
-
-impl Programs {
-    pub fn architecture(&self) -> Architecture {
-        self.server.architecture
-    }
-
-    /// Whether no program needs a library.
-    pub fn are_static(&self) -> bool {
-        self.server.is_static && self.store.as_ref().is_none_or(|store| store.is_static)
-    }
-}
-
 impl Inputs {
-    pub fn read(root: &Path, servers: &[&Path], stores: &[&Path]) -> Result<Self, PackageError> {
+    pub fn read(root: &Path, programs: &[&Path]) -> Result<Self, PackageError> {
         let read = |name: &str| {
             let path = root.join(name);
             std::fs::read(&path).map_err(PackageError::at(&path))
         };
         Ok(Inputs {
-            programs: programs(servers, stores)?,
+            programs: by_architecture(programs)?,
             time: BuildTime::find(root)?,
             license: read("LICENSE")?,
             third_party: licenses::third_party(root)?,
@@ -82,16 +63,6 @@ impl Inputs {
         }
         Ok(text)
     }
-}
-
-fn programs(servers: &[&Path], stores: &[&Path]) -> Result<Vec<Programs>, PackageError> {
-    let mut stores = by_architecture(stores)?;
-    let servers = by_architecture(servers)?;
-    let with_store = |server: Program| {
-        let own = stores.iter().position(|store| store.architecture == server.architecture);
-        Programs { store: own.map(|index| stores.remove(index)), server }
-    };
-    Ok(servers.into_iter().map(with_store).collect())
 }
 
 fn by_architecture(paths: &[&Path]) -> Result<Vec<Program>, PackageError> {

@@ -1,4 +1,4 @@
-//! The licences of everything that is linked into the programs, as their packages hold them.
+//! The licences of everything that is linked into the program, as their packages hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::PackageError;
 use super::build::output;
 use super::program::ARCHITECTURES;
 
-/// The programs that are packaged.
-const ROOTS: [&str; 2] = ["kube-apiserver", "kevel-store"];
+/// The program that is packaged.
+const ROOT: &str = "kube-apiserver";
 /// Beginnings of the names of files with licences, in capital letters.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 /// Folders deep in which C sources of crates have their own licences.
@@ -64,7 +64,7 @@ fn metadata(root: &Path) -> Result<Value, PackageError> {
     serde_json::from_str(&output(&mut command)?).map_err(|_| PackageError::Metadata("no JSON"))
 }
 
-/// Crates of others that the programs reach without build and test dependencies.
+/// Crates of others that the program reaches without build and test dependencies.
 fn linked(metadata: &Value) -> Result<Vec<LinkedCrate>, PackageError> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let by_id = |values: Vec<Value>| -> BTreeMap<String, Value> {
@@ -73,14 +73,14 @@ fn linked(metadata: &Value) -> Result<Vec<LinkedCrate>, PackageError> {
     };
     let packages = by_id(list(&metadata["packages"]));
     let nodes = by_id(list(&metadata["resolve"]["nodes"]));
-    let is_root = |package: &Value| ROOTS.iter().any(|root| package["name"] == **root);
+    let is_root = |package: &Value| package["name"] == ROOT;
     let mut waiting: Vec<&str> = packages
         .iter()
         .filter(|(_, package)| package["source"].is_null() && is_root(package))
         .map(|(id, _)| id.as_str())
         .collect();
-    if waiting.len() != ROOTS.len() {
-        return Err(PackageError::Metadata("the programs are not there"));
+    if waiting.len() != 1 {
+        return Err(PackageError::Metadata("the program is not there"));
     }
     let mut seen: BTreeSet<&str> = waiting.iter().copied().collect();
     while let Some(id) = waiting.pop() {

@@ -37,9 +37,9 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
         let bytes = std::fs::read(&path).map_err(PackageError::at(&path))?;
         entries.push(Entry::file(format!("{FOLDER}/{}", name.to_string_lossy()), FILE, bytes));
     }
-    for programs in &inputs.programs {
-        let path = format!("{FOLDER}/linux-{}/kube-apiserver", programs.architecture().java);
-        entries.push(Entry::file(path, PROGRAM, programs.server.bytes.clone()));
+    for program in &inputs.programs {
+        let path = format!("{FOLDER}/linux-{}/kube-apiserver", program.architecture.java);
+        entries.push(Entry::file(path, PROGRAM, program.bytes.clone()));
     }
     Ok(vec![
         Package {

@@ -1,4 +1,4 @@
-//! Packages of the programs: archives, images, and packages of the systems and languages that people use.
+//! Packages of the program: archives, images, and packages of the systems and languages that people use.
 //!
 //! Each kind is a file here with a function from [`Inputs`] to the bytes of its packages, and a line in [`KINDS`]; what
 //! stands in a package beside the programs is in `packaging/`. All archives are written here, from sorted entries, with the
@@ -94,7 +94,6 @@ struct PackageArguments<'a> {
     kinds: Vec<(&'static str, Make)>,
     folder: &'a Path,
     programs: Vec<&'a Path>,
-    stores: Vec<&'a Path>,
     builder: Builder<'a>,
 }
 
@@ -106,7 +105,6 @@ impl<'a> PackageArguments<'a> {
             kinds,
             folder: Path::new(*folder),
             programs: Vec::new(),
-            stores: Vec::new(),
             builder: Builder::default(),
         };
         let mut rest = rest.iter();
@@ -114,7 +112,6 @@ impl<'a> PackageArguments<'a> {
             let value = *rest.next()?;
             match *argument {
                 "--binary" => parsed.programs.push(Path::new(value)),
-                "--store" => parsed.stores.push(Path::new(value)),
                 "--target" => parsed.builder.targets.push(value),
                 "--profile" => parsed.builder.profile = value,
                 "--target-dir" => parsed.builder.target_dir = Some(Path::new(value)),
@@ -136,9 +133,9 @@ pub fn run(arguments: &[&str]) -> Result<(), PackageError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let inputs = if arguments.programs.is_empty() {
         let built = arguments.builder.build(root)?;
-        Inputs::read(root, &paths(&built.servers), &paths(&built.stores))?
+        Inputs::read(root, &built.iter().map(PathBuf::as_path).collect::<Vec<&Path>>())?
     } else {
-        Inputs::read(root, &arguments.programs, &arguments.stores)?
+        Inputs::read(root, &arguments.programs)?
     };
     std::fs::create_dir_all(arguments.folder).map_err(PackageError::at(arguments.folder))?;
     for (_, make) in &arguments.kinds {
@@ -149,10 +146,6 @@ pub fn run(arguments: &[&str]) -> Result<(), PackageError> {
         }
     }
     write_sums(arguments.folder)
-}
-
-fn paths(owned: &[PathBuf]) -> Vec<&Path> {
-    owned.iter().map(PathBuf::as_path).collect()
 }
 
 /// Writes the checksums of all files of a folder, as `sha256sum --check` reads them.

@@ -17,7 +17,7 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     let processors: Vec<String> = inputs
         .programs
         .iter()
-        .map(|programs| format!("\"{}\"", programs.architecture().node))
+        .map(|program| format!("\"{}\"", program.architecture.node))
         .collect();
     let manifest = inputs.text("npm/package.json", &[("PROCESSORS", &processors.join(", "))])?;
     let mut entries = vec![
@@ -29,9 +29,9 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
         let file = inputs.text(&format!("npm/{name}"), &[])?;
         entries.push(Entry::file(path(name), mode, file));
     }
-    for programs in &inputs.programs {
-        let program = path(&format!("linux-{}/kube-apiserver", programs.architecture().node));
-        entries.push(Entry::file(program, PROGRAM, programs.server.bytes.clone()));
+    for program in &inputs.programs {
+        let name = path(&format!("linux-{}/kube-apiserver", program.architecture.node));
+        entries.push(Entry::file(name, PROGRAM, program.bytes.clone()));
     }
     let bytes = gzip(&tar(&with_folders(entries), &inputs.time)?)?;
     Ok(vec![Package { name: format!("kevel-apiserver-{VERSION}.tgz"), bytes }])

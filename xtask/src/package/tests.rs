@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::inputs::Programs;
 use super::program::Program;
 use super::*;
 
@@ -22,10 +21,7 @@ pub fn elf(machine: u16, headers: &[u32]) -> Vec<u8> {
 
 fn inputs(machines: &[u16], headers: &[u32]) -> Inputs {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let programs = machines.iter().map(|machine| {
-        let program = Program::parse(elf(*machine, headers)).unwrap();
-        Programs { server: program.clone(), store: Some(program) }
-    });
+    let programs = machines.iter().map(|machine| Program::parse(elf(*machine, headers)).unwrap());
     Inputs {
         programs: programs.collect(),
         time: BuildTime(1_795_033_267),
@@ -75,7 +71,7 @@ fn tar_archives_are_read_by_tar() {
     let found = lines.iter().find(|line| line.last() == Some(&path.as_str()));
     assert_eq!(found.unwrap()[..5], server, "{text}");
     assert!(lines[0][0].starts_with("drwxr-xr-x"), "{text}");
-    assert!(text.contains("THIRD-PARTY.txt") && text.contains("kevel-store"), "{text}");
+    assert!(text.contains("THIRD-PARTY.txt"), "{text}");
 }
 
 #[test]
@@ -165,8 +161,8 @@ fn checksums_are_of_all_files() {
 #[test]
 fn arguments_are_understood_or_refused() {
     let parse = PackageArguments::parse;
-    let parsed = parse(&["all", "out", "--binary", "a", "--binary", "b", "--store", "c"]).unwrap();
-    assert_eq!((parsed.kinds.len(), parsed.programs.len(), parsed.stores.len()), (6, 2, 1));
+    let parsed = parse(&["all", "out", "--binary", "a", "--binary", "b"]).unwrap();
+    assert_eq!((parsed.kinds.len(), parsed.programs.len()), (6, 2));
     let parsed = parse(&["deb", "out", "--target", "t", "--profile", "release"]).unwrap();
     assert_eq!((parsed.kinds.len(), parsed.builder.profile), (1, "release"));
     for wrong in [&["all"][..], &["rpm", "out"], &["deb", "out", "--binary"], &["deb", "-x"]] {

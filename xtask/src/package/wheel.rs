@@ -1,7 +1,8 @@
 //! Python wheels, one for each architecture.
 
 use super::archive::{Entry, FILE, PROGRAM, zip};
-use super::inputs::{Inputs, Programs, VERSION};
+use super::inputs::{Inputs, VERSION};
+use super::program::Program;
 use super::{Package, PackageError, sha256_bytes};
 
 /// The name as it is in names of files.
@@ -10,19 +11,19 @@ const NAME: &str = "kevel_apiserver";
 const MODULE: [&str; 4] = ["__init__.py", "__main__.py", "pytest_plugin.py", "py.typed"];
 
 pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
-    inputs.programs.iter().map(|programs| wheel(inputs, programs)).collect()
+    inputs.programs.iter().map(|program| wheel(inputs, program)).collect()
 }
 
-fn wheel(inputs: &Inputs, programs: &Programs) -> Result<Package, PackageError> {
-    let platforms = platforms(programs);
+fn wheel(inputs: &Inputs, program: &Program) -> Result<Package, PackageError> {
+    let platforms = platforms(program);
     let info = |name: &str| format!("{NAME}-{VERSION}.dist-info/{name}");
     let mut entries = Vec::new();
     for name in MODULE {
         let file = inputs.file(&format!("python/{NAME}/{name}"))?;
         entries.push(Entry::file(format!("{NAME}/{name}"), FILE, file));
     }
-    let program = format!("{NAME}/bin/kube-apiserver");
-    entries.push(Entry::file(program, PROGRAM, programs.server.bytes.clone()));
+    let path = format!("{NAME}/bin/kube-apiserver");
+    entries.push(Entry::file(path, PROGRAM, program.bytes.clone()));
     let readme = inputs.text("python/README.md", &[])?;
     let metadata = format!("{}\n{readme}", inputs.text("python/METADATA", &[])?);
     entries.push(Entry::file(info("METADATA"), FILE, metadata));
@@ -38,9 +39,9 @@ fn wheel(inputs: &Inputs, programs: &Programs) -> Result<Package, PackageError> 
 }
 
 /// Tags of the platforms. A static program runs with any libc; one that is not, where it was built.
-fn platforms(programs: &Programs) -> Vec<String> {
-    let architecture = programs.architecture().name;
-    let systems: &[&str] = if programs.server.is_static {
+fn platforms(program: &Program) -> Vec<String> {
+    let architecture = program.architecture.name;
+    let systems: &[&str] = if program.is_static {
         &["manylinux_2_17", "manylinux2014", "musllinux_1_1"]
     } else {
         &["linux"]

@@ -31,8 +31,8 @@ import java.util.stream.Stream;
  * field: {@code @AutoClose static final KevelServer server = KevelServer.start();}
  */
 public final class KevelServer implements AutoCloseable {
-    /** Line that the server logs when it is ready. */
-    private static final String READY = "Ready. Use it with";
+    /** Message that the server logs when it is ready, in text and in JSON. */
+    private static final String READY = "\"Ready\"";
 
     private static final String IN_USE = "Address already in use";
 
@@ -138,6 +138,8 @@ public final class KevelServer implements AutoCloseable {
         command.add("--bind-address=127.0.0.1");
         command.add("--secure-port=" + port);
         command.addAll(List.of(flags));
+        // Like everything in that folder, the log is its owner's alone.
+        Files.createFile(logFile(dataDir), PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
         File log = logFile(dataDir).toFile();
         Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log).start();
         return new KevelServer(process, port, dataDir);
