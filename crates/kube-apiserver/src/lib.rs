@@ -4,6 +4,7 @@
 pub mod command;
 pub mod flags;
 pub mod help;
+pub mod log_runner;
 pub mod logging;
 mod nearest;
 pub mod options;

@@ -7,5 +7,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    kube_apiserver::command::main(std::env::args_os().skip(1))
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    if kube_apiserver::log_runner::is_called(&program) {
+        return kube_apiserver::log_runner::main(arguments);
+    }
+    kube_apiserver::command::main(arguments)
 }
