@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 use super::health::ready_status;
 use super::taints::{NO_EXECUTE, TaintChange, evicting_key, is_tainted, opposite};
 use super::zones::zone_of;
-use super::{Known, NAME, NODES, NodeLifecycle};
+use super::{KnownNodes, NAME, NODES, NodeLifecycle};
 use crate::object::{name, unless_gone};
 use crate::reconcile_error::ReconcileError;
 
@@ -41,7 +41,7 @@ impl NodeLifecycle {
 
     /// Removes the taints that evict pods, if they have to go whatever the conditions are.
     pub(super) async fn release(&self, node: Value) -> Result<Option<Value>, StatusError> {
-        let release = |known: &mut Known, node: &Value, value: bool| {
+        let release = |known: &mut KnownNodes, node: &Value, value: bool| {
             let known = known.nodes.get_mut(name(node));
             known.is_some_and(|known| std::mem::replace(&mut known.release, value))
         };

@@ -2,7 +2,7 @@
 //! of lost nodes are no longer ready.
 //!
 //! Nothing is polled: a node is looked at when it changes, and at the end of its grace period. What is known of all
-//! nodes is in [`Known`]; a look at one node is [`NodeLifecycle::reconcile`].
+//! nodes is in [`KnownNodes`]; a look at one node is [`NodeLifecycle::reconcile`].
 
 mod eviction;
 mod health;
@@ -50,9 +50,9 @@ const LABELS: [(&str, &str); 2] = [
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 ];
 
-/// What the controller knows of all nodes.
+/// State of all nodes.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownNodes {
     nodes: HashMap<String, KnownNode>,
     zones: Zones,
     /// Nodes that were heard of and not looked at yet: zones are judged only when there are none.
@@ -79,7 +79,7 @@ struct NodeLifecycle {
     queue: Arc<WorkQueue>,
     pod_queue: Arc<WorkQueue>,
     delays: Arc<Delays>,
-    known: Mutex<Known>,
+    known: Mutex<KnownNodes>,
     /// Told when a node may have to be tainted.
     tainter: Notify,
     /// Nodes whose pods are no longer ready.
@@ -147,7 +147,7 @@ fn unless_changed<T>(result: Result<T, StatusError>) -> Result<Option<T>, Status
 }
 
 impl NodeLifecycle {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownNodes> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -323,7 +323,7 @@ impl NodeLifecycle {
         Ok(Some(silent))
     }
 
-    /// Judges the zones anew after a change of their nodes.
+    /// Judges the zones again after a change of their nodes.
     fn judge_zones(&self) {
         let now = self.clock.moment();
         let (sizes, disruption, names) = {

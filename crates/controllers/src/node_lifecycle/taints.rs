@@ -60,7 +60,7 @@ impl TaintChange {
     }
 
     /// Patch of a node in the state that was seen; `None` if nothing changes. A taint that is there already is added
-    /// anew, with the present time.
+    /// again, with the present time.
     pub fn patch(&self, node: &Value, now: &str) -> Option<Value> {
         let is = |taint: &Value, keys: &[&str]| {
             taint.str_at(&["effect"]) == self.effect && keys.contains(&taint.str_at(&["key"]))

@@ -51,7 +51,7 @@ pub(super) struct ZoneSize {
 }
 
 #[derive(Debug)]
-struct Zone {
+struct EvictionZone {
     state: ZoneState,
     limit: RateLimit,
     ready: usize,
@@ -64,7 +64,7 @@ struct Zone {
 
 /// A node in its zone.
 #[derive(Debug)]
-struct Member {
+struct ZoneMember {
     zone: String,
     /// Whether the node is ready; `None` if it does not count.
     counted: Option<bool>,
@@ -75,8 +75,8 @@ struct Member {
 /// Zones and their nodes.
 #[derive(Debug, Default)]
 pub(super) struct Zones {
-    zones: BTreeMap<String, Zone>,
-    members: HashMap<String, Member>,
+    zones: BTreeMap<String, EvictionZone>,
+    members: HashMap<String, ZoneMember>,
     next_place: u64,
     /// Zones that have gone since their sizes were asked for.
     gone: Vec<String>,
@@ -99,9 +99,9 @@ pub(super) fn is_counted(node: &Value) -> bool {
     node.at(&["metadata", "labels", EXCLUDED]).is_none()
 }
 
-impl Zone {
+impl EvictionZone {
     fn new(now: Moment) -> Self {
-        Zone {
+        EvictionZone {
             state: ZoneState::Initial,
             limit: RateLimit::new(RATE, now),
             ready: 0,
@@ -154,12 +154,12 @@ impl Zones {
         }
         let waits = known.is_some_and(|known| known.waiting.is_some());
         self.remove(node);
-        let entry = self.zones.entry(zone.to_owned()).or_insert_with(|| Zone::new(now));
+        let entry = self.zones.entry(zone.to_owned()).or_insert_with(|| EvictionZone::new(now));
         entry.members += 1;
         if let Some(count) = entry.count(counted) {
             *count += 1;
         }
-        let member = Member { zone: zone.to_owned(), counted, waiting: None };
+        let member = ZoneMember { zone: zone.to_owned(), counted, waiting: None };
         self.members.insert(node.to_owned(), member);
         self.changed = true;
         self.set_waiting(node, waits);
@@ -302,7 +302,7 @@ mod tests {
 
     /// State of each zone, with the seconds until its next node is tainted.
     fn states(zones: &Zones, now: Moment) -> String {
-        let show = |(name, zone): (&String, &Zone)| {
+        let show = |(name, zone): (&String, &EvictionZone)| {
             let next = zone.limit.next().map(|next| next.saturating_duration_since(now).as_secs());
             let next = next.map_or("never".to_owned(), |next| next.to_string());
             format!("{name} {:?} {next}", zone.state)

@@ -30,7 +30,7 @@ const PASSING: [&str; 5] = [
 ];
 
 /// End of the writing of an object.
-enum Write {
+enum ObjectWrite {
     Done,
     /// The migration cannot succeed.
     Failed(StatusError),
@@ -142,7 +142,7 @@ impl Migrator {
                 if version > newest {
                     continue;
                 }
-                if let Write::Failed(error) = self.write(object, resource).await? {
+                if let ObjectWrite::Failed(error) = self.write(object, resource).await? {
                     return self.end(migration, Milestone::Failed, &unhandled(error)).await;
                 }
             }
@@ -153,11 +153,15 @@ impl Migrator {
         }
     }
 
-    /// Writes an object by an apply without fields: it is stored anew if it is stored in another form than the present
+    /// Writes an object by an apply without fields: it is stored again if it is stored in another form than the present
     /// one.
-    async fn write(&self, object: &Value, resource: &ApiResource) -> Result<Write, MigrationError> {
+    async fn write(
+        &self,
+        object: &Value,
+        resource: &ApiResource,
+    ) -> Result<ObjectWrite, MigrationError> {
         let api_version = kevel_server::resource::api_version(&resource.group, &resource.version);
-        // With both, an object that has been changed or deleted meanwhile is a conflict, and never made anew.
+        // With both, an object that has been changed or deleted meanwhile is a conflict, and never made again.
         let seen = object.str_at(&["metadata", "resourceVersion"]);
         let metadata = texts([("uid", uid(object)), ("resourceVersion", seen)]);
         let configuration = Map::from_iter([
@@ -169,10 +173,10 @@ impl Migrator {
         match self.client.apply(&path, &configuration.into(), NAME).await {
             Err(error) if passes(&error) => Err(error.into()),
             Err(error) if [reason::CONFLICT, reason::NOT_FOUND].contains(&error.reason()) => {
-                Ok(Write::Done)
+                Ok(ObjectWrite::Done)
             }
-            Err(error) => Ok(Write::Failed(error)),
-            Ok(_) => Ok(Write::Done),
+            Err(error) => Ok(ObjectWrite::Failed(error)),
+            Ok(_) => Ok(ObjectWrite::Done),
         }
     }
 

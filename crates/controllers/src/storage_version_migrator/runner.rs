@@ -8,7 +8,7 @@ use crate::object::name;
 
 /// Migrations of a resource that are to be changed.
 #[derive(Debug, Default)]
-struct Choice {
+struct MigrationChoice {
     /// Ended ones that still say that they run.
     ended: Vec<Value>,
     /// The next one to run.
@@ -16,8 +16,8 @@ struct Choice {
 }
 
 /// Chooses among the migrations of a resource: the oldest one runs, if none does.
-fn choose(migrations: Vec<Value>) -> Choice {
-    let mut choice = Choice::default();
+fn choose(migrations: Vec<Value>) -> MigrationChoice {
+    let mut choice = MigrationChoice::default();
     let mut is_running = false;
     for migration in migrations {
         match (Milestone::Running.is_reached(&migration), has_ended(&migration)) {

@@ -143,7 +143,7 @@ async fn requests_denied_long_ago_are_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pod_certificate_request_is_deleted_after_a_quarter_of_an_hour() {
+async fn old_pod_certificate_request_is_deleted() {
     let clock = ManualClock::at_present();
     let flag = "--controllers=podcertificaterequest-cleaner-controller";
     let cluster =

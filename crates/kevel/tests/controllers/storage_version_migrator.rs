@@ -79,6 +79,7 @@ async fn objects_are_stored_in_the_new_version() {
             "metadata": {"name": name}});
         until(async || [201, 409].contains(&cluster.admin.post(WIDGETS, &widget).await.0)).await;
     }
+    let first = written(&cluster).await[0].clone();
     let patch = json!({"spec": {"versions": versions("v2")}}).to_string();
     cluster.ok("admin", &format!("PATCH {DEFINITION}"), &patch).await;
     let stored = async || cluster.admin.get(DEFINITION).await.1["status"]["storedVersions"].clone();
@@ -88,7 +89,6 @@ async fn objects_are_stored_in_the_new_version() {
         let patch = format!("PATCH {WIDGETS}/{name}");
         cluster.ok("admin", &patch, "{}").await["metadata"]["resourceVersion"].clone()
     };
-    let first = touch("w000").await;
     until(async || touch("w000").await != first).await;
 
     let before = written(&cluster).await;
