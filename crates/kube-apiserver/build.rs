@@ -1,6 +1,6 @@
 //! Tells the program which commit it is built of, and when.
 //!
-//! Only builds for release ask git: a development build would be linked anew after each commit. The environment goes
+//! Only builds for release ask git: a development build would be linked again after each commit. The environment goes
 //! before git in every build: `KEVEL_GIT_COMMIT`, `KEVEL_GIT_TREE_STATE`, and `KEVEL_BUILD_DATE` or `SOURCE_DATE_EPOCH`.
 
 #[path = "build/facts.rs"]
@@ -14,7 +14,7 @@ use facts::{BuildFacts, EPOCH_VARIABLE, Repository, VARIABLES};
 
 /// Root of the workspace, as seen from this package.
 const ROOT: &str = "../..";
-/// What the program is made of, below the root: a change there may make the tree dirty.
+/// Sources of the program below the root: a change there may make the tree dirty.
 const SOURCES: [&str; 3] = ["crates", "api", "Cargo.lock"];
 
 #[allow(clippy::disallowed_methods, reason = "a build has no server whose clock could be asked")]

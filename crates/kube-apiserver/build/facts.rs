@@ -1,4 +1,4 @@
-//! What a program knows of its build: commit, state of the tree, date.
+//! Facts of a program's build: commit, state of the tree, date.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -5,7 +5,7 @@ use crate::{help, logging, server, store};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_features::{BINARY, FeatureGates, Notice};
-use kevel_server::version::{Build, Info, set_build};
+use kevel_server::version::{Info, ProgramBuild, set_build};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use tracing::{error, info, warn};
 
 /// Facts that the build script has found.
-const BUILD: Build = Build {
+const BUILD: ProgramBuild = ProgramBuild {
     git_commit: env!("KEVEL_GIT_COMMIT"),
     git_tree_state: env!("KEVEL_GIT_TREE_STATE"),
     date: env!("KEVEL_BUILD_DATE"),

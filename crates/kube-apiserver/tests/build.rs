@@ -1,4 +1,4 @@
-//! What a program knows of its build.
+//! Facts of a program's build.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 #[path = "../build/facts.rs"]

@@ -27,7 +27,7 @@ const RELEASE: (&str, &str) = ("v1.36.3", "0f29094e5b73085e3802ecc1298ecae13866b
 
 /// Facts of a program's build (upstream: variables that the linker sets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Build {
+pub struct ProgramBuild {
     /// Commit.
     pub git_commit: &'static str,
     /// `clean` or `dirty`.
@@ -37,13 +37,13 @@ pub struct Build {
 }
 
 /// Build of a program that does not tell of its own.
-const UNKNOWN_BUILD: Build =
-    Build { git_commit: "unknown", git_tree_state: "", date: "1970-01-01T00:00:00Z" };
+const UNKNOWN_BUILD: ProgramBuild =
+    ProgramBuild { git_commit: "unknown", git_tree_state: "", date: "1970-01-01T00:00:00Z" };
 
-static BUILD: OnceLock<Build> = OnceLock::new();
+static BUILD: OnceLock<ProgramBuild> = OnceLock::new();
 
 /// Sets the build of this program. The first call counts; it comes before any other use of this module.
-pub fn set_build(build: Build) {
+pub fn set_build(build: ProgramBuild) {
     let _ = BUILD.set(build);
 }
 

@@ -40,7 +40,7 @@ use kevel_api::status::{StorageError, StorageErrorCode};
 pub use error::{Error, Result};
 pub use kevel_pki::private;
 pub use probe::Probe;
-pub use progress::{Progress, Report, UNREPORTED};
+pub use progress::{MaintenanceProgress, Report, UNREPORTED};
 pub use update::{Change, MAX_CONFLICTS, UpdateError, Updated, guaranteed_update};
 
 /// A point in the history of a store: the number of the write transaction that produced it.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::embedded::{self, Embedded, NewStore};
-use crate::progress::{Progress, Report};
+use crate::progress::{MaintenanceProgress, Report};
 use crate::{Engine as _, Error, Result, Revision, etcd, keys};
 
 /// Bytes after which a page is full. A value that is larger is a page by itself.
@@ -103,7 +103,7 @@ pub async fn import(
     let mut source = etcd::Contents::open(&source).await?;
     let from = source.revision();
     let mut into = NewStore::begin(directory, from)?;
-    report(Progress::Note(format!("reading revision {from} of etcd")));
+    report(MaintenanceProgress::Note(format!("reading revision {from} of etcd")));
     let mut keys = 0;
     while let Some(page) = source.page().await? {
         keys += page.len() as u64;
@@ -118,6 +118,6 @@ pub async fn import(
     Ok(Migrated { keys, from, to: into.finish()? })
 }
 
-fn copied(done: u64, total: u64) -> Progress {
-    Progress::Counted { verb: "copied", units: "keys", done, total }
+fn copied(done: u64, total: u64) -> MaintenanceProgress {
+    MaintenanceProgress::Counted { verb: "copied", units: "keys", done, total }
 }

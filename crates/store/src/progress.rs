@@ -2,12 +2,12 @@
 
 /// A report of running maintenance, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
-    /// What happens now.
+pub enum MaintenanceProgress {
+    /// A step that begins.
     Note(String),
-    /// How far the present work is.
+    /// Progress of the present step.
     Counted {
-        /// What is done with the units, as in "checked".
+        /// Participle of the work on the units, as in "checked".
         verb: &'static str,
         /// Name of the units, as in "records".
         units: &'static str,
@@ -19,7 +19,7 @@ pub enum Progress {
 }
 
 /// Receives the progress of maintenance. It is called often: a receiver that writes leaves most reports out.
-pub type Report<'a> = &'a (dyn Fn(Progress) + Sync);
+pub type Report<'a> = &'a (dyn Fn(MaintenanceProgress) + Sync);
 
 /// Receiver that ignores all progress.
 pub const UNREPORTED: Report<'static> = &|_| {};

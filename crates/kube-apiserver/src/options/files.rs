@@ -9,7 +9,7 @@ pub(super) fn read_error(path: &str) -> Option<String> {
     Some(format!("open {path}: {}", file_problem(&error)))
 }
 
-/// What is wrong with a file, as the reference says it.
+/// Problem of a file in the reference's words.
 pub(crate) fn file_problem(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".to_owned(),

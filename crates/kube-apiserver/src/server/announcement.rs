@@ -9,7 +9,7 @@ use kevel_server::version::Info;
 use super::storage::embedded_folder;
 use crate::options::{CompletedOptions, ServerRunOptions, StorageKind};
 
-/// What the options say of the server.
+/// Description of the server by its options.
 #[derive(Debug)]
 pub struct Announcement {
     info: Info,
@@ -68,7 +68,7 @@ impl Announcement {
     }
 }
 
-/// What a user may expect to be on and is not.
+/// Parts that are off and that a user may expect to be on.
 fn off(flags: &ServerRunOptions) -> String {
     let audit = &flags.audit;
     let modes = &flags.authorization.authorization_mode;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_reference_are_not_those_of_a_person_alone() {
+    fn flags_of_the_reference_hide_the_lines_for_a_terminal() {
         for (arguments, expected) in [
             (&[][..], true),
             (&["--storage=memory", "--data-dir=/x"], true),

@@ -197,7 +197,7 @@ enum ListenError {
     Address(SocketAddr, io::Error),
 }
 
-/// What helps, by the flag that it takes.
+/// Remedy for an error, with its flag.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {

@@ -35,7 +35,7 @@ const VALUED: [&str; 5] =
 
 /// Words and flags of a command line, in any order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Arguments {
+pub struct StoreArguments {
     /// The verb and its operands.
     pub words: Vec<String>,
     /// `--drop`
@@ -49,11 +49,13 @@ pub struct Arguments {
     key: Option<String>,
 }
 
-impl Arguments {
+impl StoreArguments {
     /// Reads a command line: `--flag=value` or `--flag value`.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, UsageError> {
+    pub fn parse(
+        arguments: impl IntoIterator<Item = String>,
+    ) -> Result<StoreArguments, UsageError> {
         let mut arguments = arguments.into_iter();
-        let mut parsed = Arguments::default();
+        let mut parsed = StoreArguments::default();
         while let Some(argument) = arguments.next() {
             let Some(flag) = argument.strip_prefix("--") else {
                 match argument.as_str() {
@@ -126,8 +128,8 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments, UsageError> {
-        Arguments::parse(line.split_whitespace().map(str::to_owned))
+    fn parse(line: &str) -> Result<StoreArguments, UsageError> {
+        StoreArguments::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]

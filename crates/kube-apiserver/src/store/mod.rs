@@ -14,8 +14,8 @@ use kevel_store::embedded::{
 use kevel_store::migrate::{self, Migrated};
 use kevel_store::{Damaged, Entry, Error, Report, etcd};
 
-use self::arguments::{Arguments, UsageError};
-use self::progress::Printer;
+use self::arguments::{StoreArguments, UsageError};
+use self::progress::ProgressPrinter;
 use crate::nearest::nearest;
 
 const USAGE: &str = "\
@@ -49,7 +49,7 @@ const PROTOBUF: &[u8] = b"k8s\0";
 
 /// Runs the command on the arguments after `store`.
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
-    let parsed = match Arguments::parse(arguments) {
+    let parsed = match StoreArguments::parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return refuse(&error),
     };
@@ -70,14 +70,14 @@ fn refuse(error: &UsageError) -> ExitCode {
     ExitCode::from(WRONG_ARGUMENTS)
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, UsageError> {
+fn run(arguments: &StoreArguments) -> Result<ExitCode, UsageError> {
     let drop = arguments.drop;
     let verb = arguments.words.first().map_or("", String::as_str);
     if !VERBS.contains(&verb) {
         return Err(UsageError::UnknownVerb(verb.to_owned(), nearest(verb, VERBS)));
     }
     let operands: Vec<&Path> = arguments.words.iter().skip(1).map(Path::new).collect();
-    let printer = Printer::new();
+    let printer = ProgressPrinter::new();
     let report: Report<'_> = &|progress| printer.report(&progress);
     let done = match (verb, &operands[..]) {
         ("check", [folder]) if drop => {
@@ -110,7 +110,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, UsageError> {
 
 /// Prints the result of a check; fails if damage is left.
 fn checked(
-    printer: &Printer,
+    printer: &ProgressPrinter,
     report: Result<CheckReport, Error>,
     said: &str,
 ) -> Result<ExitCode, Error> {
@@ -136,7 +136,7 @@ fn migrated(
     verb: &str,
     folder: &Path,
     etcd: etcd::Options,
-    printer: &Printer,
+    printer: &ProgressPrinter,
 ) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Unavailable(error.to_string()))?;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_clock::Stopwatch;
-use kevel_store::Progress;
+use kevel_store::MaintenanceProgress;
 
 /// Time between two changes of the line on a terminal.
 const REWRITE_EVERY: Duration = Duration::from_millis(100);
@@ -16,13 +16,13 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 const ERASE: &str = "\r\x1b[K";
 
 /// Printer of progress.
-pub struct Printer {
+pub struct ProgressPrinter {
     is_terminal: bool,
-    line: Mutex<Line>,
+    line: Mutex<ProgressLine>,
 }
 
 /// State of the line.
-struct Line {
+struct ProgressLine {
     /// Since the last line was printed; `None` before the first.
     printed: Option<Stopwatch>,
     started: Stopwatch,
@@ -30,15 +30,15 @@ struct Line {
     is_open: bool,
 }
 
-impl Printer {
-    /// Printer for standard error.
+impl ProgressPrinter {
+    /// A printer for standard error.
     pub fn new() -> Self {
-        let line = Line { printed: None, started: Stopwatch::start(), is_open: false };
-        Printer { is_terminal: io::stderr().is_terminal(), line: Mutex::new(line) }
+        let line = ProgressLine { printed: None, started: Stopwatch::start(), is_open: false };
+        ProgressPrinter { is_terminal: io::stderr().is_terminal(), line: Mutex::new(line) }
     }
 
     /// Prints progress, if it is time.
-    pub fn report(&self, progress: &Progress) {
+    pub fn report(&self, progress: &MaintenanceProgress) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = line.next(progress, self.is_terminal) {
             // Output that cannot be written has no reader.
@@ -55,12 +55,12 @@ impl Printer {
     }
 }
 
-impl Line {
+impl ProgressLine {
     /// Text to print now, if any.
-    fn next(&mut self, progress: &Progress, is_terminal: bool) -> Option<String> {
+    fn next(&mut self, progress: &MaintenanceProgress, is_terminal: bool) -> Option<String> {
         let (text, is_due) = match progress {
-            Progress::Note(text) => (text.clone(), true),
-            Progress::Counted { verb, units, done, total } => {
+            MaintenanceProgress::Note(text) => (text.clone(), true),
+            MaintenanceProgress::Counted { verb, units, done, total } => {
                 (counted(verb, units, *done, *total), self.is_due(is_terminal))
             }
         };
@@ -97,10 +97,14 @@ mod tests {
 
     #[test]
     fn lines_are_rewritten_on_terminals_only_and_not_too_often() {
-        let note = Progress::Note("reading".to_owned());
-        let counted =
-            Progress::Counted { verb: "checked", units: "records", done: 2048, total: 4096 };
-        let mut line = Line { printed: None, started: Stopwatch::start(), is_open: false };
+        let note = MaintenanceProgress::Note("reading".to_owned());
+        let counted = MaintenanceProgress::Counted {
+            verb: "checked",
+            units: "records",
+            done: 2048,
+            total: 4096,
+        };
+        let mut line = ProgressLine { printed: None, started: Stopwatch::start(), is_open: false };
         assert_eq!(line.next(&counted, false), None);
         assert_eq!(line.next(&note, false).unwrap(), "reading\n");
         assert!(!line.is_open);

@@ -85,7 +85,7 @@ async fn server_goes_on_when_etcd_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_that_is_not_trusted_is_told_with_the_flag_of_the_authority() {
+async fn untrusted_etcd_is_told_with_flag_of_authority() {
     let folder = keys().await;
     let (ca, other) = (Ca::new("etcd"), Ca::new("other"));
     let mut params = CertificateParams::new(["127.0.0.1".to_string()]).unwrap();
@@ -182,7 +182,7 @@ async fn files_that_do_not_do_are_told_with_their_flag() {
 }
 
 #[tokio::test]
-async fn address_that_cannot_be_listened_on_is_told_with_the_flag_that_helps() {
+async fn unusable_address_is_told_with_flag_that_helps() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -208,7 +208,7 @@ async fn address_that_cannot_be_listened_on_is_told_with_the_flag_that_helps() {
 }
 
 #[tokio::test]
-async fn data_folder_that_cannot_be_made_is_told_with_its_flag() {
+async fn unusable_data_folder_is_told_with_its_flag() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -252,7 +252,7 @@ async fn low_port_is_told_with_the_flag_that_helps() {
     let (Some(unshare), Some(setpriv)) = (program("unshare"), program("setpriv")) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(unshare);
-    // In a new network, low ports are for those who have the capability.
+    // In a new network, low ports need the capability.
     let output = command
         .arg("--net")
         .arg(setpriv)
@@ -288,7 +288,7 @@ async fn full_disk_is_told_with_the_file() {
 }
 
 #[tokio::test]
-async fn store_of_a_newer_version_is_refused_with_what_to_do_about_it() {
+async fn store_of_newer_version_is_refused_with_remedy() {
     let server = Server::start(&[]).await;
     server.terminate();
     let (_, folder) = server.ended().await;
@@ -306,7 +306,7 @@ async fn store_of_a_newer_version_is_refused_with_what_to_do_about_it() {
 }
 
 #[tokio::test]
-async fn ready_line_says_what_runs_where_and_the_build_is_told_alike_everywhere() {
+async fn ready_line_describes_server_and_build_is_same_everywhere() {
     let server = Server::start(&["--controllers="]).await;
     let ready =
         || server.log().lines().find(|line| line.contains("] \"Ready\" ")).map(str::to_owned);

@@ -47,7 +47,7 @@ impl Isolated {
         Some(Isolated { process: command.spawn().unwrap(), output })
     }
 
-    /// What the server has written to its terminal.
+    /// Output of the server on its terminal.
     fn terminal(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()
     }

@@ -94,7 +94,7 @@ fn damage(directory: &Path, value: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
+async fn unreadable_objects_are_found_and_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("db");
     let store = Embedded::open(&directory, Options::default()).unwrap();

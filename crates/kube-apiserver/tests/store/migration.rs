@@ -142,7 +142,7 @@ async fn everything_goes_to_etcd_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_that_was_interrupted_is_refused_and_done_anew() {
+async fn interrupted_export_is_refused_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("db");
     let Some(server) = start(folder.path()).await else { return };
@@ -185,7 +185,7 @@ async fn an_export_that_was_interrupted_is_refused_and_done_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_was_killed_is_refused_and_done_anew() {
+async fn killed_import_is_refused_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("db");
     let Some(server) = start(folder.path()).await else { return };

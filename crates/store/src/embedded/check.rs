@@ -12,7 +12,7 @@ use super::{
     new_store::{forget_past, index_record, insert, revision_mark},
     record::{Record, select_records},
 };
-use crate::progress::{Progress, REPORT_EVERY, Report, UNREPORTED};
+use crate::progress::{MaintenanceProgress, REPORT_EVERY, Report, UNREPORTED};
 use crate::{Damaged, Entry, Error, Result, Revision};
 
 /// Result of [`check`].
@@ -96,7 +96,7 @@ struct Survey {
 
 impl Survey {
     fn of(connection: &Connection, judge: Judge<'_>, report: Report<'_>) -> Result<Survey> {
-        report(Progress::Note("reading the whole file".to_owned()));
+        report(MaintenanceProgress::Note("reading the whole file".to_owned()));
         check_structure(connection)?;
         require_own_schema(connection)?;
         let newest: Option<i64> = connection
@@ -153,7 +153,7 @@ impl Survey {
             self.records += 1;
             if self.records.is_multiple_of(REPORT_EVERY) {
                 let (verb, units, done) = ("checked", "records", self.records);
-                report(Progress::Counted { verb, units, done, total });
+                report(MaintenanceProgress::Counted { verb, units, done, total });
             }
             let revision = row.get::<_, i64>(0).map_err(sqlite)?.cast_unsigned();
             if revision > next {
@@ -233,7 +233,12 @@ impl Survey {
         let total = present.len() as u64;
         for (done, (key, revision)) in (0u64..).zip(present) {
             if done.is_multiple_of(REPORT_EVERY) {
-                report(Progress::Counted { verb: "checked", units: "objects", done, total });
+                report(MaintenanceProgress::Counted {
+                    verb: "checked",
+                    units: "objects",
+                    done,
+                    total,
+                });
             }
             let record = Record::load(connection, revision)?;
             if let Some(Err(why)) = record.entry().map(|entry| judge(&entry)) {

@@ -13,7 +13,7 @@ use super::{
     directory::{DATABASE_FILE, Directory},
     new_store::{begin_file, carry_over, complete},
 };
-use crate::progress::{Progress, Report, UNREPORTED};
+use crate::progress::{MaintenanceProgress, Report, UNREPORTED};
 use crate::{Error, Result, Revision, private};
 
 /// Copies `database` into the new file `target`, in one snapshot: writes go on meanwhile.
@@ -33,7 +33,7 @@ pub fn backup_directory(
     if !database.exists() {
         return Err(Error::Invalid(format!("there is no store in {directory:?}")));
     }
-    report(Progress::Note(format!("copying {}", database.display())));
+    report(MaintenanceProgress::Note(format!("copying {}", database.display())));
     new_copy(target, || copy(&reader(&database)?, target), report)
 }
 
@@ -80,7 +80,7 @@ pub fn restore(
     }
     let source = reader(backup)?;
     let (directory, mut connection) = begin_file(directory)?;
-    report(Progress::Note(format!("copying {}", backup.display())));
+    report(MaintenanceProgress::Note(format!("copying {}", backup.display())));
     copy_into(&source, &mut connection)?;
     prepare(&mut connection, WRITER_CACHE_KIB)?;
     let report = move_on(&mut connection, REVISIONS_SKIPPED, drop, report)?;

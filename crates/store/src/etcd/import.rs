@@ -22,7 +22,7 @@ use super::{
 use crate::{
     Error, Result, Revision, keys,
     migrate::Item,
-    progress::{Progress, REPORT_EVERY, Report},
+    progress::{MaintenanceProgress, REPORT_EVERY, Report},
 };
 
 /// Marker of an import that is running or was interrupted.
@@ -81,7 +81,7 @@ impl Import {
         let began = began.ok_or_else(somebody_else)?;
         if interrupted != 0 {
             let what = "clearing what an import that was interrupted has left";
-            report(Progress::Note(what.to_owned()));
+            report(MaintenanceProgress::Note(what.to_owned()));
             let clear = Request::DeleteRange(DeleteRangeRequest { key, range_end });
             write(&client, clear).await?;
         }
@@ -96,7 +96,7 @@ impl Import {
         if from >= to {
             return Ok(());
         }
-        report(Progress::Note(format!("raising etcd's revision from {from} to {to}")));
+        report(MaintenanceProgress::Note(format!("raising etcd's revision from {from} to {to}")));
         let mut running = JoinSet::new();
         let mut reached = from;
         for number in from.0..to.0 {
@@ -111,7 +111,7 @@ impl Import {
             let (done, total) = (number - from.0, to.0 - from.0);
             if done.is_multiple_of(REPORT_EVERY) {
                 let (verb, units) = ("written", "revisions");
-                report(Progress::Counted { verb, units, done, total });
+                report(MaintenanceProgress::Counted { verb, units, done, total });
             }
         }
         while joined(&mut running).await?.is_some() {}
