@@ -16,6 +16,7 @@ use kevel_kubeconfig::{CallAuthorization, ExecCredentials, ExecKeyPair};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::documents::{MAX_REDIRECTS, moved, resolve};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use super::tls;
@@ -98,11 +99,13 @@ impl Client {
         self.call(Method::GET, path, Bytes::new(), timeout, MAX_ANSWER).await
     }
 
+    /// Follows redirects within the server, as the reference does: Go's `ServeMux` redirects paths with two slashes. One to
+    /// another server is an answer like any other.
     async fn call(
         &self,
-        method: Method,
+        mut method: Method,
         path: &str,
-        body: Bytes,
+        mut body: Bytes,
         timeout: Duration,
         limit: usize,
     ) -> Result<Response<Bytes>, Error> {
@@ -115,27 +118,33 @@ impl Client {
         let asked = format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"");
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
-        let mut request = self.request(method, path, body).map_err(invalid)?;
+        let mut uri = self.uri(path).map_err(invalid)?;
         let deadline = timer_now() + timeout;
         let shown = timeout_at(deadline, self.authorization.current()).await;
         let late = |_| Error::Timeout { request: asked.clone(), reading: false };
         let refused = |error| invalid(format!("getting credentials: {error}"));
         let shown = shown.map_err(late)?.map_err(refused)?;
-        request.headers_mut().extend(shown.headers);
         let http = self.http.of(shown.of_plugin.as_deref());
-        let answer = exchange(&http, request, &asked, deadline, limit).await;
-        if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED) {
-            self.authorization.refused(shown.of_plugin).await;
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = self.request(&method, &uri, body.clone()).map_err(invalid)?;
+            request.headers_mut().extend(shown.headers.clone());
+            let answer = exchange(&http, request, &asked, deadline, limit).await;
+            let Some(next) = answer.as_ref().ok().and_then(|answer| redirected(&uri, answer))
+            else {
+                if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED) {
+                    self.authorization.refused(shown.of_plugin).await;
+                }
+                return answer;
+            };
+            uri = next;
+            if !answer.is_ok_and(|answer| keeps_method(answer.status())) {
+                (method, body) = (Method::GET, Bytes::new());
+            }
         }
-        answer
+        Err(invalid(format!("stopped after {MAX_REDIRECTS} redirects")))
     }
 
-    fn request(
-        &self,
-        method: Method,
-        path: &str,
-        body: Bytes,
-    ) -> Result<Request<Full<Bytes>>, String> {
+    fn uri(&self, path: &str) -> Result<Uri, String> {
         let mut path = format!("{}{path}", self.base);
         if !path.starts_with('/') {
             path.insert(0, '/');
@@ -145,17 +154,36 @@ impl Client {
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
         parts.path_and_query = Some(path);
-        let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
-        let mut request = Request::builder().method(&method).uri(uri);
+        Uri::from_parts(parts).map_err(|error| error.to_string())
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let mut request = Request::builder().method(method).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.insert(header::ACCEPT, JSON);
             headers.insert(header::USER_AGENT, self.user_agent.clone());
-            if method == Method::POST {
+            if *method == Method::POST {
                 headers.insert(header::CONTENT_TYPE, JSON);
             }
         }
         request.body(Full::new(body)).map_err(|error| error.to_string())
     }
+}
+
+/// Where a call is answered instead, if that is on the same server.
+fn redirected(uri: &Uri, answer: &Response<Bytes>) -> Option<Uri> {
+    let next = resolve(uri, moved(answer)?).ok()?;
+    (next.scheme() == uri.scheme() && next.authority() == uri.authority()).then_some(next)
+}
+
+/// Whether a redirect asks for the same request again. Otherwise its target is got, as by Go's client.
+fn keeps_method(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 /// Connections that are made again when the certificate of a credential plug-in has changed: old ones show the old one.

@@ -15,7 +15,7 @@ use super::error::Error;
 use crate::egress::Dialer;
 
 /// How many times a document may have moved.
-const MAX_REDIRECTS: usize = 10;
+pub(super) const MAX_REDIRECTS: usize = 10;
 
 /// Gets documents of any server that an authority vouches for. What a document says is believed
 /// because of who shows it: nothing is read without TLS.
@@ -80,7 +80,7 @@ fn request(uri: &Uri, token: Option<HeaderValue>) -> Request<Full<Bytes>> {
 }
 
 /// Where a document is now, if it has moved.
-fn moved(answer: &Response<Bytes>) -> Option<&str> {
+pub(super) fn moved(answer: &Response<Bytes>) -> Option<&str> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
@@ -99,7 +99,7 @@ fn read(url: &str) -> Result<Uri, &'static str> {
 }
 
 /// What a reference means where it stands (RFC 3986, section 5.2).
-fn resolve(base: &Uri, reference: &str) -> Result<Uri, &'static str> {
+pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, &'static str> {
     let reference = reference.split('#').next().unwrap_or_default();
     if reference.contains("://") && !reference.starts_with(['/', '?']) {
         return read(reference);

@@ -53,6 +53,36 @@ users:
 }
 
 #[tokio::test]
+async fn redirects_within_the_server_are_followed() {
+    for (code, location, expected) in [
+        (307, "/clean?a=b", Some(("POST /clean HTTP/2.0", "{}"))),
+        (308, "/clean", Some(("POST /clean HTTP/2.0", "{}"))),
+        (302, "/clean", Some(("GET /clean HTTP/2.0", ""))),
+        (307, "https://127.0.0.1:1/", None),
+    ] {
+        let receiver = Receiver::start();
+        let answer = (code, location.as_bytes().to_vec(), None);
+        receiver.received.answers.lock().unwrap().push(answer);
+        let client = Client::new(receiver.endpoint()).unwrap();
+        let answer = client.post_json("", "{}".into(), SOON).await.unwrap();
+        let requests = receiver.requests();
+        let second = requests.get(1).map(|asked| (asked.line.as_str(), asked.body.as_str()));
+        assert_eq!(second, expected, "{code} {location}");
+        assert_eq!(answer.status().as_u16(), if expected.is_some() { 200 } else { code });
+    }
+}
+
+#[tokio::test]
+async fn redirects_without_end_are_left() {
+    let receiver = Receiver::start();
+    let answers = std::iter::repeat_with(|| (307, b"/again".to_vec(), None)).take(20);
+    receiver.received.answers.lock().unwrap().extend(answers);
+    let client = Client::new(receiver.endpoint()).unwrap();
+    let error = client.post_json("", "{}".into(), SOON).await.unwrap_err();
+    assert!(error.to_string().contains("stopped after 10 redirects"), "{error}");
+}
+
+#[tokio::test]
 async fn nobody_is_believed_without_reason() {
     let receiver = Receiver::start();
     let other =

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::{StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use kevel_server::body::Body;
 use kevel_server::certificates::{
     AltNames, Authority, CaBundle, Certificate, Dynamic, Issued, Subject,
@@ -76,7 +76,11 @@ impl Handler for Received {
             if let Some(wait) = answer.2 {
                 wait.wait().await;
             }
+            // The body of a redirect is its target.
+            let location =
+                (answer.0 / 100 == 3).then(|| HeaderValue::from_bytes(&answer.1).unwrap());
             let mut response = Response::new(Body::from(answer.1));
+            response.headers_mut().extend(location.map(|location| (header::LOCATION, location)));
             *response.status_mut() = StatusCode::from_u16(answer.0).unwrap();
             response
         })
