@@ -8,20 +8,20 @@ use super::program::ARCHITECTURES;
 
 /// Says which programs are built, and how.
 #[derive(Debug)]
-pub struct Builder<'a> {
+pub struct ProgramBuilder<'a> {
     /// None: that of this machine, for musl.
     pub targets: Vec<&'a str>,
     pub profile: &'a str,
     pub target_dir: Option<&'a Path>,
 }
 
-impl Default for Builder<'_> {
+impl Default for ProgramBuilder<'_> {
     fn default() -> Self {
-        Builder { targets: Vec::new(), profile: "dist", target_dir: None }
+        ProgramBuilder { targets: Vec::new(), profile: "dist", target_dir: None }
     }
 }
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Builds for each target; the programs' paths.
     pub fn build(&self, root: &Path) -> Result<Vec<PathBuf>, PackageError> {
         let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);

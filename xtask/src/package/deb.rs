@@ -1,9 +1,9 @@
 //! Debian packages, one for each architecture.
 
-use super::archive::{Entry, FILE, PROGRAM, ar, gzip, tar, with_folders};
+use super::archive::{ArchiveEntry, FILE, PROGRAM, ar, gzip, tar, with_folders};
 use super::inputs::{Inputs, VERSION};
-use super::program::Program;
-use super::{Package, PackageError};
+use super::program::ProgramFile;
+use super::{PackageError, PackageFile};
 
 /// The name of the package.
 const NAME: &str = "kevel-apiserver";
@@ -13,18 +13,19 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// The glibc that programs which are linked dynamically need: that of Debian 12.
 const LIBRARIES: &str = "libc6 (>= 2.36), libgcc-s1, ";
 
-pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+pub fn make(inputs: &Inputs) -> Result<Vec<PackageFile>, PackageError> {
     let mut packages = Vec::new();
     for program in &inputs.programs {
         let architecture = program.architecture.debian;
         let data = with_folders(data(inputs, program)?);
         let control = with_folders(control(inputs, program, &data)?);
         // Debian's archives have the folder itself as their first entry.
-        let packed = |entries: Vec<Entry>| -> Result<Vec<u8>, PackageError> {
+        let packed = |entries: Vec<ArchiveEntry>| -> Result<Vec<u8>, PackageError> {
             let below = entries
                 .into_iter()
-                .map(|entry| Entry { path: format!("./{}", entry.path), ..entry });
-            let all: Vec<Entry> = std::iter::once(Entry::folder(".")).chain(below).collect();
+                .map(|entry| ArchiveEntry { path: format!("./{}", entry.path), ..entry });
+            let all: Vec<ArchiveEntry> =
+                std::iter::once(ArchiveEntry::folder(".")).chain(below).collect();
             gzip(&tar(&all, &inputs.time)?)
         };
         let files = [
@@ -33,29 +34,41 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
             ("data.tar.gz", packed(data)?),
         ];
         let name = format!("{NAME}_{VERSION}_{architecture}.deb");
-        packages.push(Package { name, bytes: ar(&files, &inputs.time)? });
+        packages.push(PackageFile { name, bytes: ar(&files, &inputs.time)? });
     }
     Ok(packages)
 }
 
-fn data(inputs: &Inputs, program: &Program) -> Result<Vec<Entry>, PackageError> {
+fn data(inputs: &Inputs, program: &ProgramFile) -> Result<Vec<ArchiveEntry>, PackageError> {
     let doc = |name: &str| format!("usr/share/doc/{NAME}/{name}");
     let date = inputs.time.rfc2822()?;
     let changelog = inputs.text("deb/changelog", &[("DATE", &date)])?;
     let mut entries = vec![
-        Entry::file("usr/bin/kevel-apiserver", PROGRAM, program.bytes.clone()),
-        Entry::file("lib/systemd/system/kevel.service", FILE, inputs.file("deb/kevel.service")?),
-        Entry::file("etc/default/kevel", FILE, inputs.file("deb/kevel.default")?),
-        Entry::file(doc("copyright"), FILE, inputs.file("deb/copyright")?),
-        Entry::file(doc("changelog.gz"), FILE, gzip(changelog.as_bytes())?),
-        Entry::file(doc("THIRD-PARTY.txt.gz"), FILE, gzip(&inputs.third_party)?),
+        ArchiveEntry::file("usr/bin/kevel-apiserver", PROGRAM, program.bytes.clone()),
+        ArchiveEntry::file(
+            "lib/systemd/system/kevel.service",
+            FILE,
+            inputs.file("deb/kevel.service")?,
+        ),
+        ArchiveEntry::file("etc/default/kevel", FILE, inputs.file("deb/kevel.default")?),
+        ArchiveEntry::file(doc("copyright"), FILE, inputs.file("deb/copyright")?),
+        ArchiveEntry::file(doc("changelog.gz"), FILE, gzip(changelog.as_bytes())?),
+        ArchiveEntry::file(doc("THIRD-PARTY.txt.gz"), FILE, gzip(&inputs.third_party)?),
     ];
     let overrides = inputs.file("deb/lintian-overrides")?;
-    entries.push(Entry::file(format!("usr/share/lintian/overrides/{NAME}"), FILE, overrides));
+    entries.push(ArchiveEntry::file(
+        format!("usr/share/lintian/overrides/{NAME}"),
+        FILE,
+        overrides,
+    ));
     Ok(entries)
 }
 
-fn control(inputs: &Inputs, program: &Program, data: &[Entry]) -> Result<Vec<Entry>, PackageError> {
+fn control(
+    inputs: &Inputs,
+    program: &ProgramFile,
+    data: &[ArchiveEntry],
+) -> Result<Vec<ArchiveEntry>, PackageError> {
     // The unit is KiB, each file rounded up.
     let size: usize = data.iter().map(|entry| entry.bytes().len().div_ceil(1024)).sum();
     let control = inputs.text(
@@ -67,11 +80,11 @@ fn control(inputs: &Inputs, program: &Program, data: &[Entry]) -> Result<Vec<Ent
         ],
     )?;
     let mut entries = vec![
-        Entry::file("control", FILE, control),
-        Entry::file("conffiles", FILE, "/etc/default/kevel\n"),
+        ArchiveEntry::file("control", FILE, control),
+        ArchiveEntry::file("conffiles", FILE, "/etc/default/kevel\n"),
     ];
     for script in SCRIPTS {
-        entries.push(Entry::file(script, PROGRAM, inputs.file(&format!("deb/{script}"))?));
+        entries.push(ArchiveEntry::file(script, PROGRAM, inputs.file(&format!("deb/{script}"))?));
     }
     Ok(entries)
 }

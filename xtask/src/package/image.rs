@@ -6,10 +6,10 @@
 
 use serde_json::{Value, json};
 
-use super::archive::{Content, Entry, FILE, PROGRAM, gzip, tar, with_folders};
+use super::archive::{ArchiveEntry, EntryContent, FILE, PROGRAM, gzip, tar, with_folders};
 use super::inputs::{Inputs, VERSION};
-use super::program::Program;
-use super::{Package, PackageError, sha256};
+use super::program::ProgramFile;
+use super::{PackageError, PackageFile, sha256};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -24,19 +24,19 @@ const CAPABILITIES: &str = "security.capability";
 const EFFECTIVE: u32 = 0x0200_0001;
 const NET_BIND_SERVICE: u32 = 1 << 10;
 
-pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+pub fn make(inputs: &Inputs) -> Result<Vec<PackageFile>, PackageError> {
     let mut packages = Vec::new();
     for program in &inputs.programs {
         if !program.is_static {
             return Err(PackageError::Dynamic("kube-apiserver"));
         }
         let name = format!("kevel-image-{VERSION}-{}.tar", program.architecture.debian);
-        packages.push(Package { name, bytes: image(inputs, program)? });
+        packages.push(PackageFile { name, bytes: image(inputs, program)? });
     }
     Ok(packages)
 }
 
-fn image(inputs: &Inputs, program: &Program) -> Result<Vec<u8>, PackageError> {
+fn image(inputs: &Inputs, program: &ProgramFile) -> Result<Vec<u8>, PackageError> {
     let plain = tar(&with_folders(files(inputs, program)?), &inputs.time)?;
     let layer = gzip(&plain)?;
     let config = config(inputs, program, &sha256(&plain))?;
@@ -63,34 +63,34 @@ fn image(inputs: &Inputs, program: &Program) -> Result<Vec<u8>, PackageError> {
         "Layers": [blob(&layer)],
     }]);
     let entries = vec![
-        Entry::file("oci-layout", FILE, r#"{"imageLayoutVersion":"1.0.0"}"#),
-        Entry::file("index.json", FILE, index.to_string()),
-        Entry::file("manifest.json", FILE, docker.to_string()),
-        Entry::file(blob(&config), FILE, config),
-        Entry::file(blob(&manifest), FILE, manifest),
-        Entry::file(blob(&layer), FILE, layer),
+        ArchiveEntry::file("oci-layout", FILE, r#"{"imageLayoutVersion":"1.0.0"}"#),
+        ArchiveEntry::file("index.json", FILE, index.to_string()),
+        ArchiveEntry::file("manifest.json", FILE, docker.to_string()),
+        ArchiveEntry::file(blob(&config), FILE, config),
+        ArchiveEntry::file(blob(&manifest), FILE, manifest),
+        ArchiveEntry::file(blob(&layer), FILE, layer),
     ];
     tar(&with_folders(entries), &inputs.time)
 }
 
 /// The files of the only layer.
-fn files(inputs: &Inputs, program: &Program) -> Result<Vec<Entry>, PackageError> {
+fn files(inputs: &Inputs, program: &ProgramFile) -> Result<Vec<ArchiveEntry>, PackageError> {
     let attributes = vec![(CAPABILITIES.to_owned(), capability())];
     let doc = |name: &str| format!("usr/share/doc/kevel/{name}");
     Ok(vec![
-        Entry {
+        ArchiveEntry {
             path: "usr/local/bin/kube-apiserver".to_owned(),
             mode: PROGRAM,
-            content: Content::Attributed(program.bytes.clone(), attributes),
+            content: EntryContent::Attributed(program.bytes.clone(), attributes),
         },
-        Entry::link("go-runner", "usr/local/bin/kube-apiserver"),
-        Entry::file("etc/passwd", FILE, inputs.file("image/passwd")?),
-        Entry::file("etc/group", FILE, inputs.file("image/group")?),
-        Entry { mode: 0o1777, ..Entry::folder("tmp") },
-        Entry { mode: 0o700, ..Entry::folder("root") },
-        Entry::folder("var/lib/kevel"),
-        Entry::file(doc("LICENSE"), FILE, inputs.license.clone()),
-        Entry::file(doc("THIRD-PARTY.txt"), FILE, inputs.third_party.clone()),
+        ArchiveEntry::link("go-runner", "usr/local/bin/kube-apiserver"),
+        ArchiveEntry::file("etc/passwd", FILE, inputs.file("image/passwd")?),
+        ArchiveEntry::file("etc/group", FILE, inputs.file("image/group")?),
+        ArchiveEntry { mode: 0o1777, ..ArchiveEntry::folder("tmp") },
+        ArchiveEntry { mode: 0o700, ..ArchiveEntry::folder("root") },
+        ArchiveEntry::folder("var/lib/kevel"),
+        ArchiveEntry::file(doc("LICENSE"), FILE, inputs.license.clone()),
+        ArchiveEntry::file(doc("THIRD-PARTY.txt"), FILE, inputs.third_party.clone()),
     ])
 }
 
@@ -99,7 +99,7 @@ fn capability() -> Vec<u8> {
     [EFFECTIVE, NET_BIND_SERVICE, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn config(inputs: &Inputs, program: &Program, layer: &str) -> Result<Vec<u8>, PackageError> {
+fn config(inputs: &Inputs, program: &ProgramFile, layer: &str) -> Result<Vec<u8>, PackageError> {
     let created = inputs.time.rfc3339()?;
     let config = json!({
         "architecture": program.architecture.debian,

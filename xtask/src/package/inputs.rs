@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::program::Program;
+use super::program::ProgramFile;
 use super::{BuildTime, PackageError, licenses};
 
 /// The version of all packages.
@@ -12,7 +12,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug)]
 pub struct Inputs {
     /// One of each architecture, in the order of [`super::program::ARCHITECTURES`].
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramFile>,
     pub time: BuildTime,
     pub license: Vec<u8>,
     /// The licences of everything that is linked.
@@ -65,9 +65,9 @@ impl Inputs {
     }
 }
 
-fn by_architecture(paths: &[&Path]) -> Result<Vec<Program>, PackageError> {
-    let read: Result<Vec<Program>, PackageError> =
-        paths.iter().map(|path| Program::read(path)).collect();
+fn by_architecture(paths: &[&Path]) -> Result<Vec<ProgramFile>, PackageError> {
+    let read: Result<Vec<ProgramFile>, PackageError> =
+        paths.iter().map(|path| ProgramFile::read(path)).collect();
     let mut programs = read?;
     programs.sort_by_key(|program| std::cmp::Reverse(program.architecture.name));
     match programs.windows(2).find(|pair| pair[0].architecture == pair[1].architecture) {

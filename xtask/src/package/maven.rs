@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use super::archive::{Entry, FILE, PROGRAM, zip};
+use super::archive::{ArchiveEntry, FILE, PROGRAM, zip};
 use super::inputs::{Inputs, VERSION};
-use super::{Package, PackageError, build};
+use super::{PackageError, PackageFile, build};
 
 /// The folder of the Java package, of sources and classes.
 const FOLDER: &str = "dev/kevel";
@@ -12,7 +12,7 @@ const FOLDER: &str = "dev/kevel";
 const RELEASE: &str = "17";
 
 /// Without a Java compiler no artifact is made, and that is told.
-pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+pub fn make(inputs: &Inputs) -> Result<Vec<PackageFile>, PackageError> {
     let Some(javac) = kevel_test_support::program("javac") else { return Ok(Vec::new()) };
     let classes = tempfile::tempdir().map_err(PackageError::Scratch)?;
     let source = inputs.path("maven/src/dev/kevel/KevelServer.java");
@@ -23,9 +23,9 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     let compiled = classes.path().join(FOLDER);
     let mut entries = vec![
         // Readers of jars look for this one first.
-        Entry::file("META-INF/MANIFEST.MF", FILE, inputs.text("maven/MANIFEST.MF", &[])?),
-        Entry::file("META-INF/LICENSE", FILE, inputs.license.clone()),
-        Entry::file("META-INF/THIRD-PARTY.txt", FILE, inputs.third_party.clone()),
+        ArchiveEntry::file("META-INF/MANIFEST.MF", FILE, inputs.text("maven/MANIFEST.MF", &[])?),
+        ArchiveEntry::file("META-INF/LICENSE", FILE, inputs.license.clone()),
+        ArchiveEntry::file("META-INF/THIRD-PARTY.txt", FILE, inputs.third_party.clone()),
     ];
     let mut names = Vec::new();
     for file in std::fs::read_dir(&compiled).map_err(PackageError::at(&compiled))? {
@@ -35,18 +35,22 @@ pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
     for name in names {
         let path = compiled.join(&name);
         let bytes = std::fs::read(&path).map_err(PackageError::at(&path))?;
-        entries.push(Entry::file(format!("{FOLDER}/{}", name.to_string_lossy()), FILE, bytes));
+        entries.push(ArchiveEntry::file(
+            format!("{FOLDER}/{}", name.to_string_lossy()),
+            FILE,
+            bytes,
+        ));
     }
     for program in &inputs.programs {
         let path = format!("{FOLDER}/linux-{}/kube-apiserver", program.architecture.java);
-        entries.push(Entry::file(path, PROGRAM, program.bytes.clone()));
+        entries.push(ArchiveEntry::file(path, PROGRAM, program.bytes.clone()));
     }
     Ok(vec![
-        Package {
+        PackageFile {
             name: format!("kevel-apiserver-{VERSION}.jar"),
             bytes: zip(&entries, &inputs.time)?,
         },
-        Package {
+        PackageFile {
             name: format!("kevel-apiserver-{VERSION}.pom"),
             bytes: inputs.text("maven/pom.xml", &[])?.into_bytes(),
         },

@@ -20,7 +20,7 @@ mod wheel;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use build::Builder;
+use build::ProgramBuilder;
 use inputs::Inputs;
 use time::BuildTime;
 
@@ -68,15 +68,15 @@ impl PackageError {
 
 /// A file to be written: its name and content.
 #[derive(Debug)]
-struct Package {
+struct PackageFile {
     name: String,
     bytes: Vec<u8>,
 }
 
-type Make = fn(&Inputs) -> Result<Vec<Package>, PackageError>;
+type MakePackages = fn(&Inputs) -> Result<Vec<PackageFile>, PackageError>;
 
 /// Kinds of packages, and what makes them.
-const KINDS: [(&str, Make); 6] = [
+const KINDS: [(&str, MakePackages); 6] = [
     ("binary", binary::make),
     ("image", image::make),
     ("deb", deb::make),
@@ -91,10 +91,10 @@ const SUMS: &str = "SHA256SUMS";
 /// Arguments of the command.
 #[derive(Debug)]
 struct PackageArguments<'a> {
-    kinds: Vec<(&'static str, Make)>,
+    kinds: Vec<(&'static str, MakePackages)>,
     folder: &'a Path,
     programs: Vec<&'a Path>,
-    builder: Builder<'a>,
+    builder: ProgramBuilder<'a>,
 }
 
 impl<'a> PackageArguments<'a> {
@@ -105,7 +105,7 @@ impl<'a> PackageArguments<'a> {
             kinds,
             folder: Path::new(*folder),
             programs: Vec::new(),
-            builder: Builder::default(),
+            builder: ProgramBuilder::default(),
         };
         let mut rest = rest.iter();
         while let Some(argument) = rest.next() {
@@ -139,7 +139,7 @@ pub fn run(arguments: &[&str]) -> Result<(), PackageError> {
     };
     std::fs::create_dir_all(arguments.folder).map_err(PackageError::at(arguments.folder))?;
     for (_, make) in &arguments.kinds {
-        for Package { name, bytes } in make(&inputs)? {
+        for PackageFile { name, bytes } in make(&inputs)? {
             let path = arguments.folder.join(&name);
             std::fs::write(&path, &bytes).map_err(PackageError::at(&path))?;
             println!("{:>10.1} MiB  {}", bytes.len() as f64 / f64::from(1 << 20), path.display());

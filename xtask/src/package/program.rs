@@ -27,7 +27,7 @@ pub const ARCHITECTURES: [Architecture; 2] = [
 
 /// A program file.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct ProgramFile {
     pub architecture: Architecture,
     /// Whether it runs without an interpreter, that is, without libraries.
     pub is_static: bool,
@@ -43,10 +43,10 @@ const HEADER_COUNT: usize = 56;
 /// The type of a program header that names an interpreter.
 const INTERPRETER: u32 = 3;
 
-impl Program {
+impl ProgramFile {
     pub fn read(path: &Path) -> Result<Self, PackageError> {
         let bytes = std::fs::read(path).map_err(PackageError::at(path))?;
-        Program::parse(bytes).ok_or_else(|| PackageError::Program(path.to_owned()))
+        ProgramFile::parse(bytes).ok_or_else(|| PackageError::Program(path.to_owned()))
     }
 
     pub fn parse(bytes: Vec<u8>) -> Option<Self> {
@@ -62,7 +62,7 @@ impl Program {
             let header = start.checked_add(index * usize::from(size))?;
             is_static &= u32::from_le_bytes(array(&bytes, header)?) != INTERPRETER;
         }
-        Some(Program { architecture, is_static, bytes })
+        Some(ProgramFile { architecture, is_static, bytes })
     }
 }
 
@@ -76,7 +76,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use super::Program;
+    use super::ProgramFile;
     use crate::package::tests::elf;
 
     #[test]
@@ -87,13 +87,13 @@ mod tests {
             (183, &[], Some(("arm64", true))),
             (40, &[1], None),
         ] {
-            let read = Program::parse(elf(machine, headers));
+            let read = ProgramFile::parse(elf(machine, headers));
             let found = read.map(|program| (program.architecture.debian, program.is_static));
             assert_eq!(found, expected);
         }
         let whole = elf(62, &[1, 2]);
         for end in 0..whole.len() {
-            assert!(Program::parse(whole[..end].to_vec()).is_none(), "{end}");
+            assert!(ProgramFile::parse(whole[..end].to_vec()).is_none(), "{end}");
         }
     }
 }

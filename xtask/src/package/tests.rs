@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::program::Program;
+use super::program::ProgramFile;
 use super::*;
 
 /// The header of a 64-bit program of a machine, with program headers of these types.
@@ -21,7 +21,8 @@ pub fn elf(machine: u16, headers: &[u32]) -> Vec<u8> {
 
 fn inputs(machines: &[u16], headers: &[u32]) -> Inputs {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let programs = machines.iter().map(|machine| Program::parse(elf(*machine, headers)).unwrap());
+    let programs =
+        machines.iter().map(|machine| ProgramFile::parse(elf(*machine, headers)).unwrap());
     Inputs {
         programs: programs.collect(),
         time: BuildTime(1_795_033_267),
@@ -33,7 +34,7 @@ fn inputs(machines: &[u16], headers: &[u32]) -> Inputs {
 }
 
 /// A program of the machine that looks at an archive, as a user has it.
-fn listed(program: &str, arguments: &[&str], package: &Package) -> Option<String> {
+fn listed(program: &str, arguments: &[&str], package: &PackageFile) -> Option<String> {
     let program = kevel_test_support::program(program)?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(&package.name);
@@ -42,7 +43,7 @@ fn listed(program: &str, arguments: &[&str], package: &Package) -> Option<String
     Some(build::output(command.args(arguments).arg(&path).env("TZ", "UTC")).unwrap())
 }
 
-fn one(kind: &str, inputs: &Inputs) -> Package {
+fn one(kind: &str, inputs: &Inputs) -> PackageFile {
     let (_, make) = KINDS.into_iter().find(|(name, _)| *name == kind).unwrap();
     make(inputs).unwrap().remove(0)
 }

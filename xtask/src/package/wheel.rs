@@ -1,45 +1,52 @@
 //! Python wheels, one for each architecture.
 
-use super::archive::{Entry, FILE, PROGRAM, zip};
+use super::archive::{ArchiveEntry, FILE, PROGRAM, zip};
 use super::inputs::{Inputs, VERSION};
-use super::program::Program;
-use super::{Package, PackageError, sha256_bytes};
+use super::program::ProgramFile;
+use super::{PackageError, PackageFile, sha256_bytes};
 
 /// The name as it is in names of files.
 const NAME: &str = "kevel_apiserver";
 /// Files of the module.
 const MODULE: [&str; 4] = ["__init__.py", "__main__.py", "pytest_plugin.py", "py.typed"];
 
-pub fn make(inputs: &Inputs) -> Result<Vec<Package>, PackageError> {
+pub fn make(inputs: &Inputs) -> Result<Vec<PackageFile>, PackageError> {
     inputs.programs.iter().map(|program| wheel(inputs, program)).collect()
 }
 
-fn wheel(inputs: &Inputs, program: &Program) -> Result<Package, PackageError> {
+fn wheel(inputs: &Inputs, program: &ProgramFile) -> Result<PackageFile, PackageError> {
     let platforms = platforms(program);
     let info = |name: &str| format!("{NAME}-{VERSION}.dist-info/{name}");
     let mut entries = Vec::new();
     for name in MODULE {
         let file = inputs.file(&format!("python/{NAME}/{name}"))?;
-        entries.push(Entry::file(format!("{NAME}/{name}"), FILE, file));
+        entries.push(ArchiveEntry::file(format!("{NAME}/{name}"), FILE, file));
     }
     let path = format!("{NAME}/bin/kube-apiserver");
-    entries.push(Entry::file(path, PROGRAM, program.bytes.clone()));
+    entries.push(ArchiveEntry::file(path, PROGRAM, program.bytes.clone()));
     let readme = inputs.text("python/README.md", &[])?;
     let metadata = format!("{}\n{readme}", inputs.text("python/METADATA", &[])?);
-    entries.push(Entry::file(info("METADATA"), FILE, metadata));
-    entries.push(Entry::file(info("WHEEL"), FILE, about(&platforms)));
+    entries.push(ArchiveEntry::file(info("METADATA"), FILE, metadata));
+    entries.push(ArchiveEntry::file(info("WHEEL"), FILE, about(&platforms)));
     let points = inputs.file("python/entry_points.txt")?;
-    entries.push(Entry::file(info("entry_points.txt"), FILE, points));
-    entries.push(Entry::file(info("licenses/LICENSE"), FILE, inputs.license.clone()));
-    entries.push(Entry::file(info("licenses/THIRD-PARTY.txt"), FILE, inputs.third_party.clone()));
+    entries.push(ArchiveEntry::file(info("entry_points.txt"), FILE, points));
+    entries.push(ArchiveEntry::file(info("licenses/LICENSE"), FILE, inputs.license.clone()));
+    entries.push(ArchiveEntry::file(
+        info("licenses/THIRD-PARTY.txt"),
+        FILE,
+        inputs.third_party.clone(),
+    ));
     let record = record(&entries, &info("RECORD"));
-    entries.push(Entry::file(info("RECORD"), FILE, record));
+    entries.push(ArchiveEntry::file(info("RECORD"), FILE, record));
     let bytes = zip(&entries, &inputs.time)?;
-    Ok(Package { name: format!("{NAME}-{VERSION}-py3-none-{}.whl", platforms.join(".")), bytes })
+    Ok(PackageFile {
+        name: format!("{NAME}-{VERSION}-py3-none-{}.whl", platforms.join(".")),
+        bytes,
+    })
 }
 
 /// Tags of the platforms. A static program runs with any libc; one that is not, where it was built.
-fn platforms(program: &Program) -> Vec<String> {
+fn platforms(program: &ProgramFile) -> Vec<String> {
     let architecture = program.architecture.name;
     let systems: &[&str] = if program.is_static {
         &["manylinux_2_17", "manylinux2014", "musllinux_1_1"]
@@ -59,8 +66,8 @@ fn about(platforms: &[String]) -> String {
 }
 
 /// The list of all files with their checksums, itself without one.
-fn record(entries: &[Entry], own: &str) -> String {
-    let line = |entry: &Entry| {
+fn record(entries: &[ArchiveEntry], own: &str) -> String {
+    let line = |entry: &ArchiveEntry| {
         let sum = base64_url(&sha256_bytes(entry.bytes()));
         format!("{},sha256={sum},{}\n", entry.path, entry.bytes().len())
     };
@@ -72,7 +79,7 @@ fn base64_url(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte))
+        let bits = chunk.iter().fold(0, |bits, byte| (bits << 8) | usize::from(*byte))
             << (8 * (3 - chunk.len()));
         for digit in 0..=chunk.len() {
             text.push(char::from(DIGITS[bits >> (18 - 6 * digit) & 63]));

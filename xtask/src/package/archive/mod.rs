@@ -23,15 +23,15 @@ pub const PROGRAM: u32 = 0o755;
 
 /// An entry of an archive, by its path without a slash in front.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct ArchiveEntry {
     pub path: String,
     pub mode: u32,
-    pub content: Content,
+    pub content: EntryContent,
 }
 
-/// Content of an [`Entry`].
+/// Content of an [`ArchiveEntry`].
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum EntryContent {
     Folder,
     File(Vec<u8>),
     /// A symbolic link, by its target.
@@ -40,36 +40,41 @@ pub enum Content {
     Attributed(Vec<u8>, Vec<(String, Vec<u8>)>),
 }
 
-impl Entry {
+impl ArchiveEntry {
     pub fn folder(path: &str) -> Self {
-        Entry { path: path.to_owned(), mode: PROGRAM, content: Content::Folder }
+        ArchiveEntry { path: path.to_owned(), mode: PROGRAM, content: EntryContent::Folder }
     }
 
     pub fn file(path: impl Into<String>, mode: u32, bytes: impl Into<Vec<u8>>) -> Self {
-        Entry { path: path.into(), mode, content: Content::File(bytes.into()) }
+        ArchiveEntry { path: path.into(), mode, content: EntryContent::File(bytes.into()) }
     }
 
     pub fn link(path: &str, target: &str) -> Self {
-        Entry { path: path.to_owned(), mode: 0o777, content: Content::Link(target.to_owned()) }
+        ArchiveEntry {
+            path: path.to_owned(),
+            mode: 0o777,
+            content: EntryContent::Link(target.to_owned()),
+        }
     }
 
     /// The bytes of a file, or of a link's target.
     pub fn bytes(&self) -> &[u8] {
         match &self.content {
-            Content::Folder => &[],
-            Content::File(bytes) | Content::Attributed(bytes, _) => bytes,
-            Content::Link(target) => target.as_bytes(),
+            EntryContent::Folder => &[],
+            EntryContent::File(bytes) | EntryContent::Attributed(bytes, _) => bytes,
+            EntryContent::Link(target) => target.as_bytes(),
         }
     }
 }
 
 /// The entries in the order of their paths, with the folders that they are in.
-pub fn with_folders(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut all: std::collections::BTreeMap<String, Entry> = std::collections::BTreeMap::new();
+pub fn with_folders(entries: Vec<ArchiveEntry>) -> Vec<ArchiveEntry> {
+    let mut all: std::collections::BTreeMap<String, ArchiveEntry> =
+        std::collections::BTreeMap::new();
     for entry in entries {
         for (end, _) in entry.path.match_indices('/') {
             let folder = &entry.path[..end];
-            all.entry(folder.to_owned()).or_insert_with(|| Entry::folder(folder));
+            all.entry(folder.to_owned()).or_insert_with(|| ArchiveEntry::folder(folder));
         }
         all.insert(entry.path.clone(), entry);
     }

@@ -1,7 +1,7 @@
 //! The format of `tar`: POSIX ustar, with pax headers for extended attributes.
 
 use super::super::{BuildTime, PackageError};
-use super::{Content, Entry, FILE};
+use super::{ArchiveEntry, EntryContent, FILE};
 
 const BLOCK: usize = 512;
 /// An archive ends with two blocks of zeros.
@@ -12,11 +12,11 @@ const LONGEST_PATH: usize = 100;
 const LARGEST_FILE: usize = 0o777_7777_7777;
 
 /// An archive of the entries in their order.
-pub fn tar(entries: &[Entry], time: &BuildTime) -> Result<Vec<u8>, PackageError> {
+pub fn tar(entries: &[ArchiveEntry], time: &BuildTime) -> Result<Vec<u8>, PackageError> {
     let mut archive = Vec::new();
     let time = time.0;
     for entry in entries {
-        if let Content::Attributed(_, attributes) = &entry.content {
+        if let EntryContent::Attributed(_, attributes) = &entry.content {
             let records: Vec<u8> =
                 attributes.iter().flat_map(|(name, value)| record(name, value)).collect();
             header(
@@ -27,9 +27,9 @@ pub fn tar(entries: &[Entry], time: &BuildTime) -> Result<Vec<u8>, PackageError>
         }
         let folder = format!("{}/", entry.path);
         let (path, kind, link, content) = match &entry.content {
-            Content::Folder => (&folder, b'5', "", &[][..]),
-            Content::Link(target) => (&entry.path, b'2', target.as_str(), &[][..]),
-            Content::File(bytes) | Content::Attributed(bytes, _) => {
+            EntryContent::Folder => (&folder, b'5', "", &[][..]),
+            EntryContent::Link(target) => (&entry.path, b'2', target.as_str(), &[][..]),
+            EntryContent::File(bytes) | EntryContent::Attributed(bytes, _) => {
                 (&entry.path, b'0', "", bytes.as_slice())
             }
         };

@@ -6,7 +6,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
 use super::super::{BuildTime, PackageError};
-use super::{Content, Entry};
+use super::{ArchiveEntry, EntryContent};
 
 /// Version of the format that is needed to read an entry: deflate, folders.
 const NEEDED: u16 = 20;
@@ -22,12 +22,12 @@ const LAST_YEAR: u16 = FIRST_YEAR + 127;
 
 /// An archive of files in their order; folders are not entries of their own. The format's times have
 /// no zone; this one is UTC.
-pub fn zip(entries: &[Entry], time: &BuildTime) -> Result<Vec<u8>, PackageError> {
+pub fn zip(entries: &[ArchiveEntry], time: &BuildTime) -> Result<Vec<u8>, PackageError> {
     let mut archive = Vec::new();
     let mut directory = Vec::new();
     let mut count: u16 = 0;
     let (date, time) = dos_time(time)?;
-    for entry in entries.iter().filter(|entry| !matches!(entry.content, Content::Folder)) {
+    for entry in entries.iter().filter(|entry| !matches!(entry.content, EntryContent::Folder)) {
         let too_large = || PackageError::LargeFile(entry.path.clone());
         let offset = u32::try_from(archive.len()).map_err(|_| too_large())?;
         let bytes = entry.bytes();
@@ -86,8 +86,8 @@ fn dos_time(time: &BuildTime) -> Result<(u16, u16), PackageError> {
     if !(FIRST_YEAR..=LAST_YEAR).contains(&year) {
         return Ok(((1 << 5) | 1, 0));
     }
-    let date = (year - FIRST_YEAR) << 9 | month << 5 | day;
-    Ok((date, hour << 11 | minute << 5 | second / 2))
+    let date = ((year - FIRST_YEAR) << 9) | (month << 5) | day;
+    Ok((date, (hour << 11) | (minute << 5) | (second / 2)))
 }
 
 #[cfg(test)]
