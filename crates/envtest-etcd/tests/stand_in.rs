@@ -1,12 +1,14 @@
 //! The program: answers, its folder, and its end.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kevel_clock::Stopwatch;
 use kevel_envtest_etcd::{ANSWER, END, QUESTION};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -76,7 +78,7 @@ fn address(line: &str) -> String {
 }
 
 fn until(what: &str, condition: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     while !condition() {
         assert!(begun.elapsed() < PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -114,7 +116,7 @@ fn api_server_is_held_until_the_stand_in_ends() {
     let pid = Pid::from_child(&stand_in.process);
     kill_process(pid, Signal::TERM).unwrap();
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     stand_in.process.wait().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
