@@ -98,8 +98,7 @@ impl Migrator {
         mut migration: Value,
         resource: &ApiResource,
     ) -> Result<(), MigrationError> {
-        let missing = |verb: &&str| !resource.allows(verb);
-        if VERBS.iter().any(|verb| missing(&verb)) {
+        if !VERBS.iter().all(|verb| resource.allows(verb)) {
             let (resource, verbs) = (quote(&shown(resource)), VERBS.join(" "));
             let message =
                 format!("resource {resource} does not support discovery operations: [{verbs}]");
