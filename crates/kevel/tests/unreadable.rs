@@ -169,7 +169,7 @@ async fn option_has_no_effect_without_the_gate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watchers_are_told_of_a_lost_object_and_not_of_its_damage() {
+async fn watches_end_when_a_damaged_object_is_deleted() {
     let Some((damaged, _)) = Damaged::start(&[GATE]).await else { return };
     assert_eq!(damaged.delete(None, &format!("{MAPS}/bad"), OPTION).await.0, 200);
     let list = damaged.get(MAPS).await.1;

@@ -111,7 +111,7 @@ impl StoredRequest<'_> {
             tracing::warn!(key, error = object.damage(), "an unreadable object is deleted");
             match self.storage.engine.delete(&stored, object.revision()).await {
                 Ok(_) | Err(Error::NotFound) => return Ok(self.deleted_corrupt()),
-                // Somebody wrote or removed it meanwhile: it may be readable now.
+                // Written or removed meanwhile: it may be readable now.
                 Err(Error::Conflict(_)) => {}
                 Err(error) => return Err(store_error(error)),
             }
