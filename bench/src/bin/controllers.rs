@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy)]
-struct Sizes {
+struct ControllerLoad {
     objects: usize,
     idle: usize,
 }
@@ -52,7 +52,7 @@ const SETUPS: [Setup; 3] = [
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let sizes = Sizes {
+    let sizes = ControllerLoad {
         objects: kevel_bench::option(&arguments, "--objects", 10_000)?,
         idle: kevel_bench::option(&arguments, "--idle", 30)?,
     };
@@ -75,7 +75,7 @@ async fn main() -> Result<()> {
 }
 
 /// Starts a server and measures it; the cells of its row.
-async fn measure(plane: &mut ControlPlane, setup: &Setup, sizes: Sizes) -> Result<String> {
+async fn measure(plane: &mut ControlPlane, setup: &Setup, sizes: ControllerLoad) -> Result<String> {
     if setup.server == Server::Kevel && setup.controllers {
         plane.flags.push("--controllers=*".to_owned());
     }

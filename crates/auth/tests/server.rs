@@ -34,6 +34,7 @@ impl Guarded {
                 authorizer: Some(rbac.clone()),
                 min_request_timeout: MIN_REQUEST_TIMEOUT,
                 features: Default::default(),
+                shard_selectors: None,
             }
         });
         let server = server.await;

@@ -237,17 +237,16 @@ impl Storage {
     }
 
     /// Whether the stored bytes of a key are to be written again though the object is unchanged: for another encryption
-    /// key or encoding. For the latter the store is read only if some outdated encoding has been seen.
+    /// key, encoding or storage version. The store is read only if some outdated object has been seen.
     pub async fn is_stale(&self, key: &[u8]) -> kevel_store::Result<bool> {
         if self.engine.is_stale(key).await? {
             return Ok(true);
         }
-        let Some(form) = self.decode.form.as_ref().filter(|_| self.decode.has_seen_outdated())
-        else {
+        if !self.decode.has_seen_outdated() {
             return Ok(false);
-        };
+        }
         let found = self.engine.get(key, None).await?;
-        Ok(found.entry.is_some_and(|entry| form.is_outdated(&entry.value)))
+        Ok(found.entry.is_some_and(|entry| self.decode.is_outdated(&entry.value)))
     }
 
     /// Converts stored bytes into wire bytes.

@@ -94,6 +94,7 @@ impl InMemory {
                 authorizer: Some(authorizer),
                 min_request_timeout,
                 features: Default::default(),
+                shard_selectors: None,
             }
         });
         let server = server.await;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plan::Graph;
+use plan::DeletionGraph;
 use play::{Play, each, prepare, settled};
 
 use crate::Result;
@@ -85,7 +85,7 @@ async fn compare_on(
         different.len()
     );
     for (number, (theirs, ours)) in different.iter().take(SHOWN) {
-        println!("\ngraph {number}: {:#?}", Graph::random(seed, *number));
+        println!("\ngraph {number}: {:#?}", DeletionGraph::random(seed, *number));
         let step = theirs.iter().zip(ours).position(|(theirs, ours)| theirs != ours);
         let step = step.unwrap_or_default();
         println!("after step {step}:");
@@ -149,8 +149,8 @@ async fn states(
 
 fn plays(seed: u64, numbers: &[usize], attempt: usize) -> Vec<Play> {
     let graph = |number: &usize| {
-        let shape = Graph::random(seed, *number);
-        Play::new(Graph { number: number + attempt * ATTEMPT, ..shape })
+        let shape = DeletionGraph::random(seed, *number);
+        Play::new(DeletionGraph { number: number + attempt * ATTEMPT, ..shape })
     };
     numbers.iter().map(graph).collect()
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::random::source::Source;
 
-/// Finalizer that no controller removes: holds a deleted object until [`Step::Release`].
+/// Finalizer that no controller removes: holds a deleted object until [`GraphStep::Release`].
 pub const HOLD: &str = "kevel.dev/hold";
 /// Group of the custom kind.
 pub const GROUP: &str = "graph.kevel.dev";
@@ -19,7 +19,7 @@ const STEPS: usize = 4;
 
 /// A kind of objects.
 #[derive(Debug)]
-pub struct Kind {
+pub struct GraphKind {
     /// Name of the kind.
     pub name: &'static str,
     /// API version.
@@ -35,12 +35,12 @@ const fn kind(
     api_version: &'static str,
     plural: &'static str,
     namespaced: bool,
-) -> Kind {
-    Kind { name, api_version, plural, namespaced }
+) -> GraphKind {
+    GraphKind { name, api_version, plural, namespaced }
 }
 
 /// The kinds of a graph.
-pub const KINDS: [Kind; 6] = [
+pub const KINDS: [GraphKind; 6] = [
     kind("ConfigMap", "v1", "configmaps", true),
     kind("Secret", "v1", "secrets", true),
     kind("PodTemplate", "v1", "podtemplates", true),
@@ -51,18 +51,18 @@ pub const KINDS: [Kind; 6] = [
 
 /// A graph: objects with owners, and steps.
 #[derive(Debug)]
-pub struct Graph {
+pub struct DeletionGraph {
     /// Number, which is in the names of its objects.
     pub number: usize,
     /// Its objects, in the order of creation.
-    pub objects: Vec<Planned>,
-    /// What happens to them.
-    pub steps: Vec<Step>,
+    pub objects: Vec<PlannedObject>,
+    /// Changes, in order.
+    pub steps: Vec<GraphStep>,
 }
 
 /// An object of a graph.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlannedObject {
     /// Index in [`KINDS`].
     pub kind: usize,
     /// Index in [`NAMESPACES`].
@@ -70,12 +70,12 @@ pub struct Planned {
     /// Whether it has [`HOLD`].
     pub held: bool,
     /// Its owners.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<PlannedOwner>,
 }
 
 /// A reference to an owner.
 #[derive(Debug)]
-pub struct Owner {
+pub struct PlannedOwner {
     /// Object that is meant.
     pub object: usize,
     /// Correctness of the reference.
@@ -99,7 +99,7 @@ pub enum Truth {
 
 /// A change of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum GraphStep {
     /// Deletes an object, with a propagation policy or the default one.
     Delete(usize, Option<&'static str>),
     /// Deletes an object, and creates one of the same name.
@@ -110,7 +110,7 @@ pub enum Step {
     ReleaseAll,
 }
 
-impl Graph {
+impl DeletionGraph {
     /// Graph of a seed and a number.
     pub fn random(seed: u64, number: usize) -> Self {
         let mut source = Source::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
@@ -118,8 +118,8 @@ impl Graph {
         let objects = (0..count).map(|own| planned(&mut source, own, count)).collect();
         let mut steps: Vec<_> =
             (0..=source.below(STEPS)).map(|_| step(&mut source, count)).collect();
-        steps.push(Step::ReleaseAll);
-        Graph { number, objects, steps }
+        steps.push(GraphStep::ReleaseAll);
+        DeletionGraph { number, objects, steps }
     }
 
     /// Name of an object.
@@ -160,7 +160,7 @@ impl Graph {
     }
 }
 
-impl Kind {
+impl GraphKind {
     /// Path of its API version.
     pub fn base(&self) -> String {
         let prefix = if self.api_version.contains('/') { "/apis" } else { "/api" };
@@ -168,13 +168,13 @@ impl Kind {
     }
 }
 
-impl Planned {
+impl PlannedObject {
     fn namespace(&self) -> &'static str {
         NAMESPACES[self.namespace]
     }
 }
 
-fn planned(source: &mut Source, own: usize, count: usize) -> Planned {
+fn planned(source: &mut Source, own: usize, count: usize) -> PlannedObject {
     // Most references go to earlier objects; others make cycles.
     let owners = match source.below(4) {
         0 => 0,
@@ -185,17 +185,17 @@ fn planned(source: &mut Source, own: usize, count: usize) -> Planned {
     for _ in 0..owners {
         let limit = if own == 0 || source.percent(25) { count } else { own };
         let object = source.below(limit);
-        if named.iter().all(|owner: &Owner| owner.object != object) {
+        if named.iter().all(|owner: &PlannedOwner| owner.object != object) {
             let truth = match source.below(20) {
                 0 => Truth::OtherUid,
                 1 => Truth::OtherName,
                 2 => Truth::Missing,
                 _ => Truth::Right,
             };
-            named.push(Owner { object, truth, blocks: source.percent(50) });
+            named.push(PlannedOwner { object, truth, blocks: source.percent(50) });
         }
     }
-    Planned {
+    PlannedObject {
         kind: source.below(KINDS.len()),
         namespace: usize::from(source.percent(8)),
         held: source.percent(20),
@@ -203,14 +203,14 @@ fn planned(source: &mut Source, own: usize, count: usize) -> Planned {
     }
 }
 
-fn step(source: &mut Source, count: usize) -> Step {
+fn step(source: &mut Source, count: usize) -> GraphStep {
     let object = source.below(count);
     match source.below(10) {
-        0 => Step::Release(object),
-        1 => Step::Replace(object),
+        0 => GraphStep::Release(object),
+        1 => GraphStep::Replace(object),
         _ => {
             let policies = [None, Some("Background"), Some("Foreground"), Some("Orphan")];
-            Step::Delete(object, policies[source.below(policies.len())])
+            GraphStep::Delete(object, policies[source.below(policies.len())])
         }
     }
 }
@@ -221,19 +221,20 @@ mod tests {
 
     #[test]
     fn graphs_of_a_seed_have_every_form() {
-        let graphs: Vec<_> = (0..200).map(|number| Graph::random(1, number)).collect();
+        let graphs: Vec<_> = (0..200).map(|number| DeletionGraph::random(1, number)).collect();
         let owners = || graphs.iter().flat_map(|graph| &graph.objects).flat_map(|o| &o.owners);
         for truth in [Truth::Right, Truth::OtherUid, Truth::OtherName, Truth::Missing] {
             assert!(owners().filter(|owner| owner.truth == truth).count() > 20, "{truth:?}");
         }
-        let late = |graph: &Graph| (0..graph.objects.len()).any(|own| graph.is_owned_late(own));
+        let late =
+            |graph: &DeletionGraph| (0..graph.objects.len()).any(|own| graph.is_owned_late(own));
         assert!(graphs.iter().filter(|graph| late(graph)).count() > 20);
         let steps = || graphs.iter().flat_map(|graph| &graph.steps);
         for policy in [None, Some("Background"), Some("Foreground"), Some("Orphan")] {
-            let with =
-                steps().filter(|step| matches!(step, Step::Delete(_, found) if *found == policy));
+            let with = steps()
+                .filter(|step| matches!(step, GraphStep::Delete(_, found) if *found == policy));
             assert!(with.count() > 20, "{policy:?}");
         }
-        assert_eq!(steps().filter(|step| **step == Step::ReleaseAll).count(), 200);
+        assert_eq!(steps().filter(|step| **step == GraphStep::ReleaseAll).count(), 200);
     }
 }

@@ -8,7 +8,9 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::plan::{GROUP, Graph, HOLD, KINDS, Kind, LABEL, NAMESPACES, Owner, Step, Truth};
+use super::plan::{
+    DeletionGraph, GROUP, GraphKind, GraphStep, HOLD, KINDS, LABEL, NAMESPACES, PlannedOwner, Truth,
+};
 use crate::Result;
 use crate::client::{Answer, Client, Request};
 
@@ -21,12 +23,12 @@ const RESTART: Duration = Duration::from_secs(30);
 const WORKERS: usize = 16;
 
 /// State of each graph: a line for each object.
-pub type Snapshot = BTreeMap<usize, Vec<String>>;
+pub type GraphSnapshot = BTreeMap<usize, Vec<String>>;
 
 /// A graph on a server.
 #[derive(Debug)]
 pub struct Play {
-    graph: Graph,
+    graph: DeletionGraph,
     /// UIDs that each object has had, the newest last.
     uids: Vec<Vec<String>>,
 }
@@ -95,7 +97,7 @@ where
 
 impl Play {
     /// A graph that is not yet on the server.
-    pub fn new(graph: Graph) -> Self {
+    pub fn new(graph: DeletionGraph) -> Self {
         let uids = vec![Vec::new(); graph.objects.len()];
         Play { graph, uids }
     }
@@ -125,13 +127,13 @@ impl Play {
     pub async fn step(mut self, client: Arc<Client>, number: usize) -> Result<Self> {
         match self.graph.steps.get(number).cloned() {
             None => {}
-            Some(Step::Delete(object, policy)) => self.delete(&client, object, policy).await?,
-            Some(Step::Replace(object)) => {
+            Some(GraphStep::Delete(object, policy)) => self.delete(&client, object, policy).await?,
+            Some(GraphStep::Replace(object)) => {
                 self.delete(&client, object, Some("Background")).await?;
                 self.post(&client, object, true).await?;
             }
-            Some(Step::Release(object)) => self.release(&client, object).await?,
-            Some(Step::ReleaseAll) => {
+            Some(GraphStep::Release(object)) => self.release(&client, object).await?,
+            Some(GraphStep::ReleaseAll) => {
                 for object in 0..self.graph.objects.len() {
                     self.release(&client, object).await?;
                 }
@@ -197,7 +199,7 @@ impl Play {
         owners.map(|owner| self.reference(object, owner)).collect()
     }
 
-    fn reference(&self, object: usize, owner: &Owner) -> Value {
+    fn reference(&self, object: usize, owner: &PlannedOwner) -> Value {
         let kind = &KINDS[self.graph.objects[owner.object].kind];
         let none = format!("00000000-0000-4000-8000-{:08}{object:02}{:02}", 0, owner.object);
         let uid = self.uids[owner.object].last().cloned().unwrap_or_else(|| none.clone());
@@ -245,9 +247,10 @@ impl Play {
 }
 
 /// State of graphs.
-pub async fn snapshot(client: &Client, plays: &[Play]) -> Result<Snapshot> {
+pub async fn snapshot(client: &Client, plays: &[Play]) -> Result<GraphSnapshot> {
     let by_number: BTreeMap<_, _> = plays.iter().map(|play| (play.graph.number, play)).collect();
-    let mut snapshot: Snapshot = by_number.keys().map(|number| (*number, Vec::new())).collect();
+    let mut snapshot: GraphSnapshot =
+        by_number.keys().map(|number| (*number, Vec::new())).collect();
     for kind in &KINDS {
         let path = format!("{}/{}?labelSelector={LABEL}", kind.base(), kind.plural);
         let list = expect(client, Request::get(path), &[200]).await?.json()?;
@@ -285,7 +288,7 @@ pub async fn unfinished(client: &Client) -> Result<Vec<String>> {
         let rest: Vec<_> = stuck
             .iter()
             .filter(|(kind, owner)| {
-                let holds = |(other, dependent): &(&Kind, Value)| {
+                let holds = |(other, dependent): &(&GraphKind, Value)| {
                     let uid = dependent["uid"].as_str();
                     blocks(dependent, owner)
                         && (uid == owner["uid"].as_str()
@@ -301,7 +304,7 @@ pub async fn unfinished(client: &Client) -> Result<Vec<String>> {
         }
         stuck = rest;
     }
-    let show = |(kind, metadata): &&(&Kind, Value)| format!("{} {metadata}", kind.name);
+    let show = |(kind, metadata): &&(&GraphKind, Value)| format!("{} {metadata}", kind.name);
     Ok(stuck.iter().map(show).collect())
 }
 
@@ -314,7 +317,7 @@ fn blocks(dependent: &Value, owner: &Value) -> bool {
 }
 
 /// State of graphs when nothing has changed for a while.
-pub async fn settled(client: &Client, plays: &[Play]) -> Result<Snapshot> {
+pub async fn settled(client: &Client, plays: &[Play]) -> Result<GraphSnapshot> {
     let limit = Instant::now() + PATIENCE;
     let (mut last, mut since) = (snapshot(client, plays).await?, Instant::now());
     while since.elapsed() < QUIET {

@@ -45,7 +45,8 @@ fn stored_versions(definition: &Value) -> Option<Value> {
 
 /// Status of a definition at the end of its migration.
 fn finished(definition: &Value, succeeded: bool, now: &str) -> Map {
-    let stored = stored_versions(definition);
+    // After a failure some objects may be left in older versions.
+    let stored = stored_versions(definition).filter(|_| succeeded);
     let (reason, message) = match (succeeded, &stored) {
         (true, Some(_)) => (
             "MigrationSucceeded",
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_versions_are_cut_unless_the_definition_has_changed() {
+    fn stored_versions_are_cut_after_a_whole_migration_of_the_same_generation() {
         for (began, succeeded, message, stored) in [
             (
                 3,
@@ -146,7 +147,7 @@ mod tests {
                  generation mismatch",
                 "",
             ),
-            (3, false, "The migration has failed", "v2"),
+            (3, false, "The migration has failed", ""),
         ] {
             let text = format!(
                 r#"{{"metadata":{{"generation":3}},

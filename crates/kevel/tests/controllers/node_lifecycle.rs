@@ -190,7 +190,7 @@ async fn node_without_status_becomes_unknown() {
     until_tainted(&cluster, "never", &[]).await;
     assert_eq!(condition(&node(&cluster, "never").await, "Ready"), "");
     clock.advance(Duration::from_secs(61));
-    let is_unknown = async || condition(&node(&cluster, "never").await, "Ready") != "";
+    let is_unknown = async || !condition(&node(&cluster, "never").await, "Ready").is_empty();
     until(is_unknown).await;
     let never = node(&cluster, "never").await;
     for of in ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] {

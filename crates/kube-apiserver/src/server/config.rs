@@ -106,7 +106,7 @@ impl Config {
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options, &metrics)?;
         let egress = egress_selector(&options, &metrics)?;
-        let stand_in = StandIn::find(&options, &egress).await;
+        let stand_in = StandIn::find(&options, &egress).await.map_err(|error| error.to_string())?;
         if stand_in.is_some() {
             options.storage = StorageKind::StandIn;
         }

@@ -1,7 +1,7 @@
 //! Waiting for etcd before the server starts.
 //!
-//! The reference waits for 20 s and ends (upstream: `dialTimeout`), to be started again by whatever started it. Here the
-//! wait goes on, and the log says for what.
+//! As the reference, the server gives up after 20 s (upstream: `dialTimeout`), to be started again by whatever started it.
+//! The log says at once what it waits for.
 
 use std::time::Duration;
 
@@ -14,18 +14,28 @@ use crate::options::Etcd as EtcdFlags;
 const TRY_EVERY: Duration = Duration::from_millis(250);
 /// Time between two lines of the log about the same wait.
 const SAY_EVERY: Duration = Duration::from_secs(5);
+/// Time after which the server gives up.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(20);
 
-/// Waits until any member of a cluster answers; `flag` is the one that names its URLs.
-pub async fn wait_for(etcd: &Etcd, flag: &'static str, flags: &EtcdFlags) {
-    until_reached(flag, flags, async || etcd.reach().await).await;
+/// etcd has not answered in time.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}: etcd has not answered within {GIVE_UP_AFTER:?}: {unreachable}")]
+pub struct EtcdAway {
+    flag: &'static str,
+    unreachable: Unreachable,
 }
 
-/// Tries until it succeeds, and says what it waits for.
+/// Waits until any member of a cluster answers; `flag` is the one that names its URLs.
+pub async fn wait_for(etcd: &Etcd, flag: &'static str, flags: &EtcdFlags) -> Result<(), EtcdAway> {
+    until_reached(flag, flags, async || etcd.reach().await).await.map(drop)
+}
+
+/// Tries until it succeeds or time is over, and says what it waits for.
 pub async fn until_reached<T>(
     flag: &'static str,
     flags: &EtcdFlags,
     mut reach: impl AsyncFnMut() -> Result<T, Unreachable>,
-) -> T {
+) -> Result<T, EtcdAway> {
     let waiting = Stopwatch::start();
     let mut said: Option<Stopwatch> = None;
     loop {
@@ -34,7 +44,10 @@ pub async fn until_reached<T>(
                 if said.is_some() {
                     tracing::info!(flag, after = ?waiting.elapsed(), "etcd answers");
                 }
-                return reached;
+                return Ok(reached);
+            }
+            Err(unreachable) if waiting.elapsed() >= GIVE_UP_AFTER => {
+                return Err(EtcdAway { flag, unreachable });
             }
             Err(unreachable) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
                 say(flag, flags, &unreachable);
@@ -60,7 +73,7 @@ fn say(flag: &str, flags: &EtcdFlags, unreachable: &Unreachable) {
             flag,
             err = %unreachable,
             files,
-            "etcd does not answer, trying again until it does or the server is stopped"
+            "etcd does not answer, trying again"
         );
     }
 }

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::etcd_wait::until_reached;
+use super::etcd_wait::{EtcdAway, until_reached};
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Time for the answer. A stand-in and an etcd answer within a millisecond; an etcd that takes longer than this is
@@ -63,13 +63,16 @@ pub enum StandInError {
 impl StandIn {
     /// Asks the etcd of the flags whether it is a stand-in, once something listens there. Only one plain URL on loopback
     /// can be; everything else is not asked.
-    pub async fn find(options: &CompletedOptions, egress: &EgressSelector) -> Option<StandIn> {
+    pub async fn find(
+        options: &CompletedOptions,
+        egress: &EgressSelector,
+    ) -> Result<Option<StandIn>, EtcdAway> {
         let etcd = &options.flags.etcd;
-        let [url] = etcd.etcd_servers.0.as_slice() else { return None };
+        let [url] = etcd.etcd_servers.0.as_slice() else { return Ok(None) };
         let may_be = options.storage == StorageKind::Etcd
             && etcd.etcd_servers_overrides.is_empty()
             && egress.dialer(EgressType::Etcd).is_direct();
-        let address = on_loopback(url).filter(|_| may_be)?;
+        let Some(address) = on_loopback(url).filter(|_| may_be) else { return Ok(None) };
         let answer = until_reached("--etcd-servers", etcd, async || {
             match timeout(ANSWER_TIME, ask(&address)).await {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -79,8 +82,8 @@ impl StandIn {
                 answer => Ok(answer.ok().and_then(Result::ok).flatten()),
             }
         });
-        let (connection, folder) = answer.await?;
-        Some(StandIn { url: url.clone(), folder, connection })
+        let found = answer.await?;
+        Ok(found.map(|(connection, folder)| StandIn { url: url.clone(), folder, connection }))
     }
 
     /// Opens its store, without syncs: the data is a test's.

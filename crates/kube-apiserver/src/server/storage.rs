@@ -19,7 +19,7 @@ use kevel_store::etcd::{self, Etcd};
 use kevel_store::keys;
 
 use super::etcd_metrics::EtcdMetrics;
-use super::etcd_wait;
+use super::etcd_wait::{self, EtcdAway};
 use super::stand_in::{StandIn, StandInError};
 use crate::options::{CompletedOptions, StorageKind};
 
@@ -108,6 +108,9 @@ pub enum OpenError {
         /// Reason.
         error: kevel_store::Error,
     },
+    /// An etcd does not answer.
+    #[error(transparent)]
+    EtcdAway(#[from] EtcdAway),
     /// The options of an etcd do not fit.
     #[error("{flag}={servers}: {error}")]
     Etcd {
@@ -129,7 +132,7 @@ async fn connect(
     let servers = etcd.endpoints.join(",");
     let connected = Etcd::connect(etcd).await;
     let etcd = connected.map_err(|error| OpenError::Etcd { flag, servers, error })?;
-    etcd_wait::wait_for(&etcd, flag, &options.flags.etcd).await;
+    etcd_wait::wait_for(&etcd, flag, &options.flags.etcd).await?;
     Ok(etcd)
 }
 

@@ -59,9 +59,10 @@ impl StoredDecode {
     /// kinds of a StatefulSet's claim templates.
     fn protobuf(&self, stored: &[u8]) -> Result<Value, String> {
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
-        let foreign = Some(envelope.api_version.as_str())
-            .filter(|version| !version.is_empty() && *version != self.api_version)
-            .map(|version| self.kind_in(version));
+        let foreign = self.foreign(&envelope.api_version).map(|version| self.kind_in(version));
+        if foreign.is_some() {
+            self.outdated.store(true, Ordering::Relaxed);
+        }
         // A version that is no longer known has the structure of the storage's.
         let known = foreign.as_ref().and_then(|k| builtin::schema(&k.group, &k.version, &k.kind));
         let schema = known.unwrap_or_else(|| self.ty.schema());
@@ -72,6 +73,20 @@ impl StoredDecode {
             value = convert::convert(value, &foreign, &version, &embedded_json)?;
         }
         convert::convert(value, &self.kind, &version, &embedded_json)
+    }
+
+    /// The version of a stored object, if it is not the storage's.
+    fn foreign<'a>(&self, api_version: &'a str) -> Option<&'a str> {
+        Some(api_version).filter(|version| !version.is_empty() && *version != self.api_version)
+    }
+
+    /// Whether stored bytes have another encoding or version than the storage writes.
+    pub fn is_outdated(&self, stored: &[u8]) -> bool {
+        match &self.form {
+            Some(form) => form.is_outdated(stored),
+            None => protobuf::decode_object(stored)
+                .is_ok_and(|envelope| self.foreign(&envelope.api_version).is_some()),
+        }
     }
 
     /// The kind in another version.
@@ -113,22 +128,25 @@ pub(super) fn embedded_json(text: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use kevel_api::schema::Schema;
     use kevel_store::cache::KeyOrder;
 
     use super::*;
 
-    /// Wire JSON of an object that was stored as protobuf in some version; `schema` is the one it was encoded with.
-    fn read(
-        storage: &GroupVersionKind,
-        schema: (&str, &str, &str),
-        object: &str,
-    ) -> Result<Value, String> {
-        let of = |(group, version, kind)| builtin::schema(group, version, kind).unwrap();
-        let schema = of(schema);
+    fn schema((group, version, kind): (&str, &str, &str)) -> Schema<'static> {
+        builtin::schema(group, version, kind).unwrap()
+    }
+
+    /// Protobuf of an object in some version; `of` names the schema that it is encoded with.
+    fn stored(of: (&str, &str, &str), object: &str) -> Bytes {
+        let schema = schema(of);
         let object = json::decode(object.as_bytes(), schema, json::Unknown::Report).unwrap().value;
-        let stored = protobuf::encode_object(&object, schema);
-        let decode = StoredDecode {
-            ty: TypeRef::BuiltIn(of((&storage.group, &storage.version, &storage.kind))),
+        protobuf::encode_object(&object, schema).into()
+    }
+
+    fn decode_of(storage: &GroupVersionKind) -> StoredDecode {
+        StoredDecode {
+            ty: TypeRef::BuiltIn(schema((&storage.group, &storage.version, &storage.kind))),
             json: JsonDecode { order: KeyOrder::Struct },
             form: None,
             outdated: AtomicBool::new(false),
@@ -136,8 +154,16 @@ mod tests {
             kind: storage.clone(),
             reports_damage: false,
             clock: Clock::system(),
-        };
-        let wire = decode.decode(&stored.into(), Revision(7))?;
+        }
+    }
+
+    /// Wire JSON of an object that was stored as protobuf in some version; `of` names the schema that it was encoded with.
+    fn read(
+        storage: &GroupVersionKind,
+        of: (&str, &str, &str),
+        object: &str,
+    ) -> Result<Value, String> {
+        let wire = decode_of(storage).decode(&stored(of, object), Revision(7))?;
         Ok(json::decode_any(&wire.bytes, json::Unknown::Ignore).unwrap().value)
     }
 
@@ -158,6 +184,21 @@ mod tests {
         let found = read(&claim, ("resource.k8s.io", "v1beta1", "ResourceClaim"), old).unwrap();
         let request = &found.list_at(&["spec", "devices", "requests"])[0];
         assert_eq!(request.str_at(&["exactly", "deviceClassName"]), "c");
+    }
+
+    #[test]
+    fn objects_stored_in_another_version_are_outdated() {
+        let scaler = GroupVersionKind::from_static("autoscaling", "v2", "HorizontalPodAutoscaler");
+        for (version, expected) in [("v2", false), ("v1", true)] {
+            let object = format!(
+                r#"{{"apiVersion":"autoscaling/{version}","kind":"HorizontalPodAutoscaler","metadata":{{"name":"a"}}}}"#
+            );
+            let stored = stored(("autoscaling", version, "HorizontalPodAutoscaler"), &object);
+            let decode = decode_of(&scaler);
+            assert_eq!(decode.is_outdated(&stored), expected, "{version}");
+            decode.decode(&stored, Revision(7)).unwrap();
+            assert_eq!(decode.has_seen_outdated(), expected, "{version}");
+        }
     }
 
     #[test]

@@ -118,7 +118,8 @@ impl Client {
         let asked = format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"");
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
-        let mut uri = self.uri(path).map_err(invalid)?;
+        let unusable = |error| invalid(format!("invalid path: {error}"));
+        let mut uri = self.uri(path).map_err(unusable)?;
         let deadline = timer_now() + timeout;
         let shown = timeout_at(deadline, self.authorization.current()).await;
         let late = |_| Error::Timeout { request: asked.clone(), reading: false };
@@ -144,17 +145,17 @@ impl Client {
         Err(invalid(format!("stopped after {MAX_REDIRECTS} redirects")))
     }
 
-    fn uri(&self, path: &str) -> Result<Uri, String> {
+    fn uri(&self, path: &str) -> Result<Uri, http::Error> {
         let mut path = format!("{}{path}", self.base);
         if !path.starts_with('/') {
             path.insert(0, '/');
         }
-        let path: PathAndQuery = path.parse().map_err(|error| format!("invalid path: {error}"))?;
+        let path: PathAndQuery = path.parse()?;
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
         parts.path_and_query = Some(path);
-        Uri::from_parts(parts).map_err(|error| error.to_string())
+        Ok(Uri::from_parts(parts)?)
     }
 
     fn request(
@@ -175,7 +176,7 @@ impl Client {
     }
 }
 
-/// Where a call is answered instead, if that is on the same server.
+/// Target of a redirect within the same server.
 fn redirected(uri: &Uri, answer: &Response<Bytes>) -> Option<Uri> {
     let next = resolve(uri, moved(answer)?).ok()?;
     (next.scheme() == uri.scheme() && next.authority() == uri.authority()).then_some(next)

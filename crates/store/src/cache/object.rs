@@ -66,7 +66,7 @@ impl Wire {
 pub struct Object {
     key: Box<str>,
     revision: Revision,
-    wire: Result<Wire, Box<Unread>>,
+    wire: Result<Wire, Box<UnreadableValue>>,
     /// Whether a newer state has replaced this one in the cache.
     superseded: AtomicBool,
     /// Positions of the resource's selectable fields; located at the first use of any.
@@ -77,7 +77,7 @@ pub struct Object {
 
 /// Reason that a stored value cannot be read.
 #[derive(Clone, Debug)]
-struct Unread {
+struct UnreadableValue {
     /// The error as it is shown, with the key.
     shown: Box<str>,
     /// Description of the damage alone.
@@ -87,7 +87,7 @@ struct Unread {
 }
 
 impl Object {
-    fn with(key: &str, revision: Revision, wire: Result<Wire, Box<Unread>>) -> Self {
+    fn with(key: &str, revision: Revision, wire: Result<Wire, Box<UnreadableValue>>) -> Self {
         let (superseded, fields, derived) = Default::default();
         Object { key: key.into(), revision, wire, superseded, fields, derived }
     }
@@ -96,7 +96,7 @@ impl Object {
     #[cfg(test)]
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
         let unread =
-            |why: String| Unread { shown: why.as_str().into(), why: why.into(), sealed: false };
+            |why: String| UnreadableValue { shown: why.as_str().into(), why: why.into(), sealed: false };
         Object::with(key, revision, wire.map_err(|why| Box::new(unread(why))))
     }
 
@@ -108,7 +108,7 @@ impl Object {
     /// An object whose value cannot be read.
     pub(super) fn damaged(key: &str, damaged: &Damaged) -> Self {
         let (shown, why) = (damaged.to_string().into(), damaged.why.as_str().into());
-        let unread = Unread { shown, why, sealed: damaged.sealed };
+        let unread = UnreadableValue { shown, why, sealed: damaged.sealed };
         Object::with(key, damaged.revision, Err(Box::new(unread)))
     }
 

@@ -21,6 +21,7 @@ async fn server() -> (InMemory, Sources) {
             authorizer: None,
             min_request_timeout: MIN_REQUEST_TIMEOUT,
             features: Default::default(),
+            shard_selectors: None,
         }
     });
     let server = server.await;
