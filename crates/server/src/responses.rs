@@ -82,7 +82,7 @@ pub(crate) fn status_response(code: StatusCode, status: &Status, accepted: &Acce
 }
 
 /// JSON as a response.
-pub fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
+pub(crate) fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
     respond(code, MediaType::Json.name(), body.into())
 }
 

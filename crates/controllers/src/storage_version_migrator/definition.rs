@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_versions_are_cut_after_a_whole_migration_of_the_same_generation() {
+    fn stored_versions_are_cut_after_success_of_same_generation() {
         for (began, succeeded, message, stored) in [
             (
                 3,

@@ -10,8 +10,7 @@ use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_server::deletion::DeleteOptions;
 use kevel_server::future::Pending;
-use kevel_server::resource::Resource;
-use kevel_server::resource::{CreateRequest, Created, Creater};
+use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
 use kevel_store::cache::At;
 
 use super::condition::Condition;

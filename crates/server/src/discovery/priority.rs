@@ -31,7 +31,7 @@ pub fn built_in(group: &str, version: &str) -> Option<Priority> {
 }
 
 /// Orders two groups.
-pub fn compare_groups(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_groups(a: &str, b: &str) -> Ordering {
     let key = |group| (Reverse(of(group, "").group), group);
     key(a).cmp(&key(b))
 }

@@ -9,7 +9,7 @@ use super::metric::{Counter, FloatGauge, Gauge, Histogram};
 use super::text::Text;
 
 /// Most label sets of a family. Others are not recorded: a client must not be able to fill the memory with labels.
-pub const MAX_SERIES: usize = 20_000;
+pub(crate) const MAX_SERIES: usize = 20_000;
 
 const SHARDS: usize = 16;
 

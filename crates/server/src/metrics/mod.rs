@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kevel_clock::Clock;
 
 pub use allowed::MetricsOptions;
-pub use family::{Description, Family, MAX_SERIES, Metric};
+pub use family::{Description, Family, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, FloatGauge, Gauge, Histogram};
 pub use process::start_time;
