@@ -95,8 +95,11 @@ impl Object {
     /// An object whose value can be read, or the reason that it cannot.
     #[cfg(test)]
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
-        let unread =
-            |why: String| UnreadableValue { shown: why.as_str().into(), why: why.into(), sealed: false };
+        let unread = |why: String| UnreadableValue {
+            shown: why.as_str().into(),
+            why: why.into(),
+            sealed: false,
+        };
         Object::with(key, revision, wire.map_err(|why| Box::new(unread(why))))
     }
 

@@ -349,7 +349,9 @@ fn channel(url: &str, tls: Option<Tls>, dial: Option<Dial>) -> Result<Channel> {
         .initial_connection_window_size(CONNECTION_WINDOW);
     if with_scheme.starts_with("https://") {
         let (tls, verifier) = tls.ok_or_else(|| {
-            Error::Invalid(format!("etcd endpoint {url} needs a certificate authority file (--etcd-cafile)"))
+            Error::Invalid(format!(
+                "etcd endpoint {url} needs a certificate authority file (--etcd-cafile)"
+            ))
         })?;
         endpoint = endpoint.tls_config_with_verifier(tls, verifier).map_err(invalid)?;
     }
