@@ -1,7 +1,9 @@
-//! Common parts of in-process controllers: a work queue, informers on the cache, and a client with admission.
+//! Common parts of in-process controllers: a work queue, informers on the cache, a client with admission, and
+//! leader election.
 
 mod client;
 mod informer;
+mod leader_elector;
 mod loopback;
 mod measured;
 mod queue;
@@ -14,6 +16,7 @@ use std::sync::Arc;
 pub use client::Client;
 pub use informer::{HasSynced, Informer, InformerEvent};
 use kevel_compute::Metered;
+pub use leader_elector::{LeaderElectionTimers, LeaderElector};
 pub use loopback::Loopback;
 pub use queue::{Backoff, WorkQueue};
 pub use queue_metrics::WorkQueues;

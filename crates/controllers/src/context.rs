@@ -40,6 +40,9 @@ pub struct ControllersConfig {
     /// Time between the deletion of a namespace and that of its content: other servers hear of the deletion meanwhile,
     /// and objects on their way are stored.
     pub namespace_deletion_delay: Duration,
+    /// ID of this server where others share its store: one of them runs the controllers at a time. `None` if it has a
+    /// store of its own.
+    pub shared_by: Option<String>,
 }
 
 impl std::fmt::Debug for ControllersConfig {

@@ -3,7 +3,7 @@
 //!
 //! A controller is one file with a `build` function, and a row in [`CONTROLLERS`]. It acts as its service account in
 //! `kube-system`, through authorization, admission and audit. `--controllers` selects controllers; they run while no
-//! kube-controller-manager holds its lease ([`Controllers`]).
+//! kube-controller-manager holds its lease, and on one of the servers that share a store ([`Supervisor`]).
 
 mod bootstrap;
 mod certificates;
@@ -13,6 +13,7 @@ mod delay;
 mod descriptor;
 mod discovery;
 mod disruption;
+mod election;
 mod endpoints;
 mod ephemeral_volume;
 mod expiry;

@@ -1,12 +1,13 @@
-//! Runs the selected controllers, while no kube-controller-manager does.
+//! Runs the selected controllers, while no kube-controller-manager does, and no other server on the same store.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_compute::Metered;
-use kevel_controller_runtime::{Informer, WorkQueues};
+use kevel_controller_runtime::{Informer, LeaderElector, WorkQueues};
 use kevel_server::admission::Plugin;
 use kevel_server::lifecycle::RequestGroup;
+use kevel_server::signals::Signal;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 use tokio::sync::watch;
@@ -15,14 +16,21 @@ use tokio::task::JoinSet;
 use crate::CONTROLLERS;
 use crate::context::{ControllerContext, ControllersConfig, MetricSets};
 use crate::descriptor::{self, Descriptor, DescriptorError};
+use crate::election;
 use crate::lease::{Handover, LEASE, LeaseAdmission, remaining};
 use crate::names;
 use crate::selection::ControllerSelection;
 
-/// Longest that requests of stopped controllers are waited for.
+/// Longest that requests of stopped controllers are waited for. With [`election::RENEW_DEADLINE`] it is less than
+/// [`election::LEASE_DURATION`]: controllers have ended before another server's can begin.
 const DRAIN_LIMIT: Duration = Duration::from_secs(4);
 /// Wait after controllers were stopped by a write of the lease, until the store is asked whether it succeeded.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
+
+const _: () = assert!(
+    election::RENEW_DEADLINE.as_millis() + DRAIN_LIMIT.as_millis()
+        < election::LEASE_DURATION.as_millis()
+);
 
 /// Admission step and controllers of a server: the first is built before the second can be.
 #[derive(Debug, Default)]
@@ -59,8 +67,9 @@ impl ControllersBuilder {
         let queues = Arc::new(WorkQueues::new(&config.metrics));
         let leases = config.storages.get("coordination.k8s.io", "leases").cloned();
         let handover = self.handover.clone();
+        let election = config.shared_by.as_ref().map(|id| election::elector(&config.client, id));
         let (config, metric_sets) = (Arc::new(config), Arc::default());
-        Ok(Supervisor { config, queues, metric_sets, selected, off, leases, handover })
+        Ok(Supervisor { config, queues, metric_sets, selected, off, leases, handover, election })
     }
 }
 
@@ -74,6 +83,8 @@ pub struct Supervisor {
     off: Vec<(&'static str, String)>,
     leases: Option<Arc<Storage>>,
     handover: Arc<Handover>,
+    /// Election among the servers on the same store, if there may be others.
+    election: Option<LeaderElector>,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -89,11 +100,15 @@ struct RunningControllers {
 }
 
 impl Supervisor {
-    /// Runs the controllers, from `ready` on: their roles exist then.
-    pub async fn run(self, ready: impl Future<Output = ()>) {
-        ready.await;
+    /// Election among the servers on the same store: [`run`](Self::run) ends when the lease is released.
+    pub fn election(&self) -> Option<&LeaderElector> {
+        self.election.as_ref()
+    }
+
+    /// Runs the controllers. Their roles must exist.
+    pub async fn run(self) {
         let changed = watch::Sender::new(());
-        let mut changes = changed.subscribe();
+        let changes = changed.subscribe();
         let informer = self.leases.as_ref().map(|leases| {
             Informer::new(leases.cache.clone()).for_each(move |lease| {
                 if (lease.namespace(), lease.name()) == LEASE {
@@ -107,20 +122,35 @@ impl Supervisor {
                 None => std::future::pending().await,
             }
         };
+        let work = async {
+            match self.election.clone() {
+                Some(elector) => {
+                    tracing::info!("Controllers run while this server holds their lease");
+                    elector.run(|over| self.alternate(changes.clone(), over)).await;
+                }
+                None => self.alternate(changes.clone(), Signal::new("ControllersOver")).await,
+            }
+        };
         tokio::select! {
-            () = self.alternate(&mut changes) => {}
+            () = work => {}
             () = hear => {}
         }
     }
 
-    async fn alternate(&self, changes: &mut watch::Receiver<()>) {
+    /// Runs the controllers whenever no kube-controller-manager holds its lease, until `over`. They have ended when
+    /// this returns.
+    async fn alternate(&self, mut changes: watch::Receiver<()>, over: Signal) {
         let (mut started, mut held) = (false, false);
-        loop {
+        while !over.is_signaled() {
             // Before the store is asked: a write of the lease that comes later stops what runs.
             self.handover.set_running(true);
             // Before the lease is read: a clock that is advanced meanwhile makes the wait shorter, not longer.
             let read = self.config.client.clock().moment();
-            if let Some(left) = self.lease().await {
+            let lease = tokio::select! {
+                lease = self.lease() => lease,
+                () = over.wait() => break,
+            };
+            if let Some(left) = lease {
                 self.handover.set_running(false);
                 if !std::mem::replace(&mut held, true) {
                     tracing::info!(
@@ -130,6 +160,7 @@ impl Supervisor {
                 tokio::select! {
                     () = self.config.client.clock().sleep_until(read + left) => {}
                     _ = changes.changed() => {}
+                    () = over.wait() => {}
                 }
                 continue;
             }
@@ -137,8 +168,9 @@ impl Supervisor {
             let mut running = self.start(!std::mem::replace(&mut started, true));
             let by_write = tokio::select! {
                 () = self.handover.stop_requested() => true,
-                () = self.taken(changes) => false,
+                () = self.taken(&mut changes) => false,
                 () = running.failed() => false,
+                () = over.wait() => false,
             };
             running.stop().await;
             self.handover.set_running(false);
@@ -146,9 +178,11 @@ impl Supervisor {
                 tokio::select! {
                     () = tokio::time::sleep(WRITE_LIMIT) => {}
                     _ = changes.changed() => {}
+                    () = over.wait() => {}
                 }
             }
         }
+        self.handover.set_running(false);
     }
 
     /// Remaining time of the lease of kube-controller-manager.

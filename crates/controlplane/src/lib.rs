@@ -55,7 +55,7 @@ mod volume_attachment;
 pub use capabilities::Capabilities;
 pub use component_status::ComponentStatuses;
 pub use connect::{ConnectConfig, ConnectFeatures, Connecters};
-pub use coordination::{LeaderElectionController, LeaderElectionTimers, LeaderElector};
+pub use coordination::LeaderElectionController;
 pub use flowcontrol::{config_consumer, config_producer};
 pub use identity_lease::{IdentityLease, collect_identity_leases};
 pub use kubelet::KubeletClientConfig;

@@ -2,7 +2,6 @@
 
 mod election;
 mod leader_election;
-mod leader_elector;
 mod version;
 
 use kevel_api::name;
@@ -16,7 +15,6 @@ use crate::rules::Rules;
 use crate::validation::Field;
 
 pub use self::leader_election::LeaderElectionController;
-pub use self::leader_elector::{LeaderElectionTimers, LeaderElector};
 use self::version::Version;
 
 /// Leases.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocation;
+mod controllers;
 mod flags;
 mod leader_election;
 mod peers;

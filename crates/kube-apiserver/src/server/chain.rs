@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_auth::bootstrap;
+use kevel_controller_runtime::{LeaderElectionTimers, LeaderElector};
 use kevel_controlplane::{
-    Capabilities, IdentityLease, LeaderElectionController, LeaderElectionTimers, LeaderElector,
-    RowsConfig, StorageVersionManager, collect_identity_leases, priority_classes, rows,
-    system_namespaces,
+    Capabilities, IdentityLease, LeaderElectionController, RowsConfig, StorageVersionManager,
+    collect_identity_leases, priority_classes, rows, system_namespaces,
 };
 use kevel_extensions::Extensions;
 use kevel_features::Feature;
@@ -244,9 +244,17 @@ fn start_leader_election(config: &Config) -> Result<(), String> {
     let name = LeaderElectionController::NAME;
     let elector = LeaderElector::new(client.clone(), name, &options.hostname, timers);
     let release = elector.clone();
-    let run = elector.run(move || controller.clone().run());
+    let run = elector.run(move |over| {
+        let controller = controller.clone();
+        async move {
+            tokio::select! {
+                () = controller.run() => {}
+                () = over.wait() => {}
+            }
+        }
+    });
     lifecycle.hooks.run(hook, run)?;
-    let release = || async move { release.release().await };
+    let release = || async move { release.release().await.map_err(|error| error.to_string()) };
     lifecycle.hooks.add_pre_shutdown("stop-coordinated-leader-election-controller", release)
 }
 

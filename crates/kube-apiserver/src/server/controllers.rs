@@ -7,8 +7,9 @@ use std::time::Duration;
 use kevel_api::status::StatusError;
 use kevel_auth::jose::{self, PrivateKey};
 use kevel_controller_runtime::Client;
-use kevel_controllers::{CertificateAuthority, DescriptorError, TokenSigner};
+use kevel_controllers::{CertificateAuthority, DescriptorError, Supervisor, TokenSigner};
 use kevel_server::handler::Handler;
+use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
 use kevel_server::resource::Resources;
 
 use super::config::Config;
@@ -53,6 +54,7 @@ pub fn start(
         Ok::<_, ControllersError>(CertificateAuthority { certificate, key })
     });
     let [several, alone] = NAMESPACE_DELETION_DELAYS;
+    let shared = options.storage == StorageKind::Etcd;
     let gates = options.feature_gates.clone();
     let controllers = kevel_controllers::ControllersConfig {
         client: Client::new(handler).with_clock(options.clock.clone()),
@@ -63,15 +65,36 @@ pub fn start(
         ca: ca.transpose()?,
         token_signer: token_signer(options)?,
         feature: Arc::new(move |gate| gates.enabled(gate)),
-        namespace_deletion_delay: match options.storage {
-            StorageKind::Etcd => several,
-            StorageKind::Embedded | StorageKind::Memory | StorageKind::StandIn => alone,
-        },
+        namespace_deletion_delay: if shared { several } else { alone },
+        shared_by: shared.then(|| options.server_id()),
     };
     let supervisor = config.controllers.supervisor(controllers, &selection)?;
-    let ready = config.lifecycle.signals.has_been_ready.wait();
-    let added = config.lifecycle.hooks.run("start-controllers", supervisor.run(ready));
-    added.map_err(ControllersError::Hook)
+    add_hooks(&config.lifecycle, supervisor).map_err(ControllersError::Hook)
+}
+
+/// Runs the controllers once the server has been ready: their roles exist then.
+fn add_hooks(lifecycle: &Lifecycle, supervisor: Supervisor) -> HookResult {
+    const START: &str = "start-controllers";
+    let (hooks, ready) = (&lifecycle.hooks, lifecycle.signals.has_been_ready.wait());
+    let Some(election) = supervisor.election().cloned() else {
+        return hooks.run(START, async {
+            ready.await;
+            supervisor.run().await;
+        });
+    };
+    // Not ended by the shutdown itself: the controllers end, then the lease is released, while requests are served.
+    hooks.add_post_start(START, |HookContext { stop, tasks }| async move {
+        tasks.spawn(START, async move {
+            tokio::select! {
+                () = ready => supervisor.run().await,
+                () = stop.wait() => {}
+            }
+        });
+        Ok(())
+    })?;
+    hooks.add_pre_shutdown("stop-controllers", || async move {
+        election.release().await.map_err(|error| error.to_string())
+    })
 }
 
 /// Signs tokens of service accounts with the server's key, if it is in a file.

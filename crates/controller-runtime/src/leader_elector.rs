@@ -8,10 +8,10 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Moment};
-use kevel_controller_runtime::Client;
 use kevel_server::signals::Signal;
+use tokio::sync::watch;
 
-use super::election::holder;
+use crate::client::Client;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// Factor of the random addition to the retry period, so that servers do not retry at the same time.
@@ -22,7 +22,7 @@ const JITTER: f64 = 1.2;
 pub struct LeaderElectionTimers {
     /// Time for which other servers respect the lease after the last renewal.
     pub lease_duration: Duration,
-    /// Time within which the holder must renew before it stops leading.
+    /// Time since the last renewal after which the holder stops leading.
     pub renew_deadline: Duration,
     /// Interval between attempts.
     pub retry_period: Duration,
@@ -37,57 +37,104 @@ pub struct LeaderElector {
     timers: LeaderElectionTimers,
     /// Signaled to end the participation.
     stopped: Signal,
+    /// Whether this server leads.
+    leading: watch::Sender<bool>,
 }
 
 /// The lease as first observed in its present state, with the local time: only this host's clock counts.
 struct Observed {
     spec: Value,
     since: Moment,
+    /// Time before this server's last write of the lease. Others count from after that write, so this server's
+    /// deadline comes first.
+    renewed: Moment,
+}
+
+/// Notes that this server leads, until it is dropped.
+struct Leading<'a>(&'a watch::Sender<bool>);
+
+impl<'a> Leading<'a> {
+    fn new(leading: &'a watch::Sender<bool>) -> Self {
+        leading.send_replace(true);
+        Leading(leading)
+    }
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 impl LeaderElector {
-    /// Makes an elector; `hostname` is part of its identity.
+    /// Makes an elector; `server`, a hostname or an ID, is part of its identity.
     pub fn new(
         client: Client,
         name: &'static str,
-        hostname: &str,
+        server: &str,
         timers: LeaderElectionTimers,
     ) -> Self {
-        let identity = format!("{hostname}_{}", uuid::Uuid::new_v4());
-        LeaderElector { client, name, identity, timers, stopped: Signal::new("LeaseReleased") }
+        let identity = format!("{server}_{}", uuid::Uuid::new_v4());
+        let (stopped, leading) = (Signal::new("LeaseReleased"), watch::Sender::new(false));
+        LeaderElector { client, name, identity, timers, stopped, leading }
     }
 
-    /// Runs `lead` whenever, and for as long as, this server holds the lease.
-    pub async fn run<F: Future<Output = ()>>(self, lead: impl Fn() -> F) {
-        let work = async {
-            loop {
-                let mut observed = self.acquire().await;
-                tracing::info!(lease = self.name, "Successfully acquired lease");
+    /// Runs `lead` whenever this server holds the lease, until [`release`](Self::release). `lead` ends itself at the
+    /// signal that it gets: when the lease was not renewed in time, or is to be released. It has the rest of the
+    /// lease's duration for that.
+    pub async fn run<F: Future<Output = ()>>(self, lead: impl Fn(Signal) -> F) {
+        loop {
+            let mut observed = tokio::select! {
+                biased;
+                () = self.stopped.wait() => return,
+                observed = self.acquire() => observed,
+            };
+            let leading = Leading::new(&self.leading);
+            tracing::info!(lease = self.name, "Successfully acquired lease");
+            let over = Signal::new("LeaseOver");
+            let keep = async {
                 tokio::select! {
-                    () = lead() => {}
-                    () = self.renew(&mut observed) => {}
+                    () = self.renew(&mut observed) => {
+                        tracing::warn!(lease = self.name, "Failed to renew lease");
+                    }
+                    () = self.stopped.wait() => {}
+                    () = over.wait() => {}
                 }
-                tracing::info!(lease = self.name, "Failed to renew lease");
+                // False if `lead` has ended first.
+                let kept = !over.is_signaled();
+                over.signal();
+                kept
+            };
+            let lead = async {
+                lead(over.clone()).await;
+                over.signal();
+            };
+            let (kept, ()) = tokio::join!(keep, lead);
+            drop(leading);
+            if self.stopped.is_signaled() {
+                return;
+            }
+            if !kept {
                 if let Err(error) = self.give_up().await {
-                    tracing::error!(lease = self.name, error, "Failed to release lease");
+                    tracing::error!(lease = self.name, %error, "Failed to release lease");
                 }
                 self.client.clock().sleep(self.timers.retry_period).await;
             }
-        };
-        tokio::select! {
-            () = work => {}
-            () = self.stopped.wait() => {}
         }
     }
 
-    /// Ends the participation, and releases the lease so that another server can acquire it at once.
-    pub async fn release(&self) -> Result<(), String> {
+    /// Ends the participation, waits until this server does not lead, and releases the lease so that another server
+    /// can acquire it at once.
+    pub async fn release(&self) -> Result<(), StatusError> {
         self.stopped.signal();
+        // Fails only if there is no sender, and this is one.
+        let _ = self.leading.subscribe().wait_for(|leading| !*leading).await;
         self.give_up().await
     }
 
     async fn acquire(&self) -> Observed {
-        let mut observed = Observed { spec: Value::Null, since: self.client.clock().moment() };
+        let now = self.client.clock().moment();
+        let mut observed = Observed { spec: Value::Null, since: now, renewed: now };
         while !self.try_acquire_or_renew(&mut observed).await {
             let random = (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64;
             self.client
@@ -98,16 +145,21 @@ impl LeaderElector {
         observed
     }
 
-    /// Renews the lease; returns when it could not be renewed in time.
+    /// Renews the lease; returns when it could not be renewed in time, or another server has it.
     async fn renew(&self, observed: &mut Observed) {
+        let clock = self.client.clock();
         loop {
-            self.client.clock().sleep(self.timers.retry_period).await;
-            let renewed = async {
-                while !self.try_acquire_or_renew(observed).await {
-                    self.client.clock().sleep(self.timers.retry_period).await;
-                }
+            let deadline = observed.renewed + self.timers.renew_deadline;
+            let attempt = async {
+                clock.sleep(self.timers.retry_period).await;
+                self.try_acquire_or_renew(observed).await
             };
-            if tokio::time::timeout(self.timers.renew_deadline, renewed).await.is_err() {
+            let renewed = tokio::select! {
+                biased;
+                () = clock.sleep_until(deadline) => return,
+                renewed = attempt => renewed,
+            };
+            if !renewed && observed.spec.str_at(&["holderIdentity"]) != self.identity {
                 return;
             }
         }
@@ -123,13 +175,14 @@ impl LeaderElector {
 
     /// Acquires or renews the lease; true if this server holds it.
     async fn write(&self, observed: &mut Observed) -> Result<bool, StatusError> {
+        let renewed = self.client.clock().moment();
         let now = MicroTime::now(self.client.clock());
         let path = self.path();
         let written = match self.client.get(&path).await {
             Ok(mut lease) => {
                 let spec = lease.at(&["spec"]).cloned().unwrap_or_default();
                 if observed.spec != spec {
-                    *observed = Observed { spec, since: self.client.clock().moment() };
+                    (observed.spec, observed.since) = (spec, self.client.clock().moment());
                 }
                 let ours = holder(&lease) == self.identity;
                 if !ours && !holder(&lease).is_empty() && observed.is_valid(self.client.clock()) {
@@ -149,7 +202,7 @@ impl LeaderElector {
             Err(error) => return Err(error),
         };
         let spec = written.at(&["spec"]).cloned().unwrap_or_default();
-        *observed = Observed { spec, since: self.client.clock().moment() };
+        *observed = Observed { spec, since: self.client.clock().moment(), renewed };
         Ok(true)
     }
 
@@ -170,7 +223,7 @@ impl LeaderElector {
     }
 
     /// Clears the holder of the lease if this server holds it.
-    async fn give_up(&self) -> Result<(), String> {
+    async fn give_up(&self) -> Result<(), StatusError> {
         let write = async {
             loop {
                 match self.give_up_as_seen().await {
@@ -182,8 +235,8 @@ impl LeaderElector {
         };
         match tokio::time::timeout(self.timers.renew_deadline, write).await {
             Ok(Err(error)) if error.reason() == reason::NOT_FOUND => Ok(()),
-            Ok(written) => written.map_err(|error| error.to_string()),
-            Err(_) => Err("releasing the lease timed out".to_owned()),
+            Ok(written) => written,
+            Err(_) => Err(StatusError::internal("releasing the lease timed out")),
         }
     }
 
@@ -204,6 +257,10 @@ impl LeaderElector {
     fn path(&self) -> String {
         format!("{LEASES}/{}", self.name)
     }
+}
+
+fn holder(lease: &Value) -> &str {
+    lease.str_at(&["spec", "holderIdentity"])
 }
 
 impl Observed {
