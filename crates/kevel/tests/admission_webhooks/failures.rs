@@ -100,7 +100,10 @@ fn answer(name: &str, review: &Value) -> Answer {
         "half" => Answer::Half,
         "large" => Answer::Large(50 << 20),
         "panic" => Answer::Panic,
-        "redirect" => Answer::Raw(307, vec![("location", "/allow".to_owned())], Vec::new()),
+        "redirect" => {
+            let elsewhere = "https://elsewhere.example.com/allow".to_owned();
+            Answer::Raw(307, vec![("location", elsewhere)], Vec::new())
+        }
         "not-json" => raw(200, "application/json", "no"),
         "empty" => raw(200, "application/json", ""),
         "other-kind" => raw(200, "application/json", r#"{"apiVersion":"v1","kind":"Pod"}"#),
