@@ -20,7 +20,7 @@ use tokio::process::Command;
 
 /// The delay is for the balancer to see that a server is to be left, however busy the machine is.
 const FLAGS: &[&str] = &[
-    "--shutdown-delay-duration=3s",
+    "--shutdown-delay-duration=6s",
     "--shutdown-send-retry-after=true",
     "--shutdown-watch-termination-grace-period=2s",
     "--goaway-chance=0.01",
