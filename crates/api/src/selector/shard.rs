@@ -36,7 +36,7 @@ impl ShardSelector {
     /// use kevel_api::selector::shard::{ShardField, ShardRange, ShardSelector};
     /// let ranges = vec![ShardRange { start: 1 << 63, end: 1 << 64 }];
     /// let upper = ShardSelector { field: ShardField::Namespace, ranges };
-    /// assert!(upper.selects("") && !upper.selects("default"));
+    /// assert!(upper.selects("default") && !upper.selects("kube-node-lease"));
     /// ```
     pub fn selects(&self, value: &str) -> bool {
         let hash = fnv_1a(value.as_bytes());
