@@ -37,7 +37,8 @@ pub async fn until_reached<T>(
     mut reach: impl AsyncFnMut() -> Result<T, Unreachable>,
 ) -> Result<T, EtcdAway> {
     let waiting = Stopwatch::start();
-    let mut said: Option<Stopwatch> = None;
+    // When the last line was written, and whether it was about a certificate: another reason is said at once.
+    let mut said: Option<(Stopwatch, bool)> = None;
     loop {
         match reach().await {
             Ok(reached) => {
@@ -49,19 +50,26 @@ pub async fn until_reached<T>(
             Err(unreachable) if waiting.elapsed() >= GIVE_UP_AFTER => {
                 return Err(EtcdAway { flag, unreachable });
             }
-            Err(unreachable) if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) => {
-                say(flag, flags, &unreachable);
-                said = Some(Stopwatch::start());
+            Err(unreachable) => {
+                let distrusted = is_distrusted(&unreachable);
+                if said.is_none_or(|(at, of)| at.elapsed() >= SAY_EVERY || of != distrusted) {
+                    say(flag, flags, &unreachable);
+                    said = Some((Stopwatch::start(), distrusted));
+                }
             }
-            Err(_) => {}
         }
         tokio::time::sleep(TRY_EVERY).await;
     }
 }
 
+/// Whether the certificate of a member is not trusted.
+fn is_distrusted(unreachable: &Unreachable) -> bool {
+    unreachable.members.iter().any(|member| member.is_distrusted)
+}
+
 fn say(flag: &str, flags: &EtcdFlags, unreachable: &Unreachable) {
     let files = tls_flags(flags);
-    if unreachable.members.iter().any(|member| member.is_distrusted) {
+    if is_distrusted(unreachable) {
         tracing::error!(
             flag,
             err = %unreachable,
