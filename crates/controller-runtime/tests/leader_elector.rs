@@ -45,6 +45,8 @@ struct Candidate {
     way: Arc<Way>,
     elector: LeaderElector,
     leads: Arc<AtomicBool>,
+    /// Whether it was told that a term is over.
+    is_over: Arc<AtomicBool>,
     terms: Arc<AtomicUsize>,
 }
 
@@ -56,15 +58,18 @@ impl Candidate {
         let client = Client::new(way.clone()).with_clock(manual.clock());
         let elector = LeaderElector::new(client, "work", name, TIMERS);
         let (leads, terms) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let candidate = Candidate { way, elector, leads, terms };
+        let candidate = Candidate { way, elector, leads, is_over: Arc::default(), terms };
         let (leads, terms) = (candidate.leads.clone(), candidate.terms.clone());
+        let is_over = candidate.is_over.clone();
         let may_end = may_end.clone();
         tokio::spawn(candidate.elector.clone().run(move |over| {
             let (leads, terms, may_end) = (leads.clone(), terms.clone(), may_end.clone());
+            let is_over = is_over.clone();
             async move {
                 leads.store(true, Ordering::SeqCst);
                 terms.fetch_add(1, Ordering::SeqCst);
                 over.wait().await;
+                is_over.store(true, Ordering::SeqCst);
                 may_end.wait().await;
                 leads.store(false, Ordering::SeqCst);
             }
@@ -143,7 +148,7 @@ async fn a_lease_is_released_when_its_holder_has_ended() {
         let elector = first.elector.clone();
         tokio::spawn(async move { elector.release().await })
     };
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until(async || first.is_over.load(Ordering::SeqCst)).await;
     assert!(holder().await.contains(r#""holderIdentity":"first_"#));
     may_end.signal();
     release.await.unwrap().unwrap();
