@@ -57,7 +57,8 @@ impl Delays {
         true
     }
 
-    fn add_due(&self, key: &str, due: Moment) {
+    /// Adds a key at a moment of the clock.
+    pub fn add_due(&self, key: &str, due: Moment) {
         let mut state = self.lock();
         let known = state.due.get(key).copied();
         if known.is_some_and(|known| known <= due) {

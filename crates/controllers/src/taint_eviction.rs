@@ -185,8 +185,9 @@ impl Evictions {
             // Further taints do not prolong the stay.
             (Stay::For(_), Some(_)) => Ok(()),
             (Stay::For(wait), None) => {
-                self.scheduled().insert(key.to_owned(), self.clock.moment() + wait);
-                self.delays.add_after(key, wait);
+                let due = self.clock.moment() + wait;
+                self.scheduled().insert(key.to_owned(), due);
+                self.delays.add_due(key, due);
                 Ok(())
             }
         }

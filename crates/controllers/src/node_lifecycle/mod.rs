@@ -184,7 +184,7 @@ impl NodeLifecycle {
             node.is_some_and(|node| node.health.note_renewal(*renewal, now))
         };
         if is_new {
-            self.delays.add_after(lease.name(), MONITOR_GRACE);
+            self.delays.add_due(lease.name(), now + MONITOR_GRACE);
         }
     }
 
@@ -304,7 +304,7 @@ impl NodeLifecycle {
             known.health.time_left(now)
         };
         if !left.is_zero() {
-            self.delays.add_after(name, left);
+            self.delays.add_due(name, now + left);
             return Ok(Some(node));
         }
         let now = Time::now(&self.clock).to_string();
