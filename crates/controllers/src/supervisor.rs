@@ -51,6 +51,14 @@ impl ControllersBuilder {
         selection: &ControllerSelection,
     ) -> Result<Supervisor, DescriptorError> {
         descriptor::check()?;
+        let queues = Arc::new(WorkQueues::new(&config.metrics));
+        let (config, metric_sets) = (Arc::new(config), Arc::<MetricSets>::default());
+        let context = ControllerContext::new(
+            config.clone(),
+            queues.clone(),
+            metric_sets.clone(),
+            RequestGroup::default(),
+        );
         let mut selected = Vec::new();
         let mut off = Vec::new();
         for descriptor in CONTROLLERS {
@@ -59,16 +67,19 @@ impl ControllersBuilder {
                 off.push((descriptor.name, "not selected by --controllers".to_owned()));
                 continue;
             }
-            match descriptor.gate.filter(|gate| !(config.feature)(*gate)) {
-                Some(gate) => off.push((descriptor.name, format!("feature gate {gate} is off"))),
-                None => selected.push(descriptor),
+            if let Some(gate) = descriptor.gate.filter(|gate| !context.feature(*gate)) {
+                off.push((descriptor.name, format!("feature gate {gate} is off")));
+                continue;
+            }
+            // Built to learn whether it can run here, and dropped: it starts later, and more than once.
+            match (descriptor.build)(&context) {
+                Ok(_) => selected.push(descriptor),
+                Err(why) => off.push((descriptor.name, why.to_string())),
             }
         }
-        let queues = Arc::new(WorkQueues::new(&config.metrics));
         let leases = config.storages.get("coordination.k8s.io", "leases").cloned();
         let handover = self.handover.clone();
         let election = config.shared_by.as_ref().map(|id| election::elector(&config.client, id));
-        let (config, metric_sets) = (Arc::new(config), Arc::default());
         Ok(Supervisor { config, queues, metric_sets, selected, off, leases, handover, election })
     }
 }
@@ -100,6 +111,11 @@ struct RunningControllers {
 }
 
 impl Supervisor {
+    /// Names of the controllers that this server runs, if it is not another's turn.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.selected.iter().map(|descriptor| descriptor.name)
+    }
+
     /// Election among the servers on the same store: [`run`](Self::run) ends when the lease is released.
     pub fn election(&self) -> Option<&LeaderElector> {
         self.election.as_ref()
@@ -211,18 +227,21 @@ impl Supervisor {
             self.metric_sets.clone(),
             requests.clone(),
         );
-        let (mut tasks, mut names, mut off) = (JoinSet::new(), Vec::new(), self.off.clone());
+        let mut tasks = JoinSet::new();
         for descriptor in &self.selected {
             match (descriptor.build)(&context) {
                 Ok(controller) => {
                     tasks.spawn(Metered::task(controller, descriptor.name));
-                    names.push(descriptor.name);
                 }
-                Err(why) => off.push((descriptor.name, why.to_string())),
+                Err(why) => {
+                    tracing::error!(controller = descriptor.name, "Controller cannot start: {why}");
+                }
             }
         }
         if tell {
-            let off: Vec<String> = off.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            let names: Vec<&str> = self.names().collect();
+            let off = self.off.iter().map(|(name, why)| format!("{name}: {why}"));
+            let off: Vec<String> = off.collect();
             tracing::info!(running = names.join(","), off = off.join("; "), "Controllers");
         } else {
             tracing::info!("Controllers run again: no kube-controller-manager holds its lease");

@@ -1,5 +1,6 @@
 //! Users that controllers act as, and the flag that selects them.
 
+use kevel_controllers::KNOWN;
 use kevel_test_support::Cluster;
 use kevel_test_support::until;
 use serde_json::Value;
@@ -60,5 +61,36 @@ async fn unknown_and_absent_controllers_stop_the_start() {
     ] {
         let error = kevel::Server::builder().flag(flag).start().await.unwrap_err().to_string();
         assert_eq!(error, told);
+    }
+}
+
+/// Lines of `/readyz?verbose` that name controllers.
+async fn ready_controllers(cluster: &Cluster) -> Vec<String> {
+    let text = cluster.admin.raw("GET", "/readyz?verbose", &[], "").await.into_body();
+    let names = text.lines().filter_map(|line| line.strip_prefix("[+]")?.strip_suffix(" ok"));
+    let known = |name: &&str| KNOWN.iter().any(|known| known.name == *name);
+    names.filter(known).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readyz_names_the_controllers_that_run() {
+    // One of those selected is off for want of its gate.
+    for (flag, expected) in [
+        ("--controllers=", vec![]),
+        (
+            "--controllers=podgc,namespace,podcertificaterequest-cleaner-controller,csrsigning",
+            vec![
+                "certificatesigningrequest-signing-controller",
+                "namespace-controller",
+                "pod-garbage-collector-controller",
+            ],
+        ),
+    ] {
+        let cluster = Cluster::start(&[flag]).await;
+        assert_eq!(ready_controllers(&cluster).await, expected, "{flag}");
+        let (code, _) = cluster.admin.get("/readyz/namespace-controller").await;
+        assert_eq!(code, if expected.is_empty() { 404 } else { 200 }, "{flag}");
+        assert_eq!(cluster.admin.get("/livez/namespace-controller").await.0, 404);
+        cluster.stop().await;
     }
 }

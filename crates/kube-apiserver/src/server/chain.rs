@@ -102,7 +102,13 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     }
     // Of custom kinds it is not said, as in the reference.
     let storage_versions = storage_versions(&config, &tables[..3])?;
-    let health = health::checks(&config).install(&config.lifecycle.signals);
+    let controllers = controllers::Controllers::new(&config, &tables);
+    let controllers = controllers.map_err(|error| error.to_string())?;
+    let mut health = health::checks(&config);
+    if let Some(controllers) = &controllers {
+        controllers.checks().for_each(|check| health.add_readyz(check));
+    }
+    let health = health.install(&config.lifecycle.signals);
     let paths = PlainPaths::new(&config, health, &metrics);
     let mut discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
         .with_registered(aggregator.groups());
@@ -126,8 +132,9 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
     // Controllers see what clients see, aggregated APIs and discovery included.
-    let started = controllers::start(&config, internal(front.clone()), &tables);
-    started.map_err(|error| error.to_string())?;
+    if let Some(controllers) = controllers {
+        controllers.start(&config.lifecycle, internal(front.clone()))?;
+    }
     let mut chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
     chain_config.storage_versions = storage_versions;
     chain_config.peer_proxy = peers.map(|peers| Arc::new(peers.proxy()) as Arc<dyn Filter>);

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use kevel_api::status::StatusError;
 use kevel_auth::jose::{self, PrivateKey};
-use kevel_controller_runtime::Client;
+use kevel_controller_runtime::{Client, Loopback};
 use kevel_controllers::{CertificateAuthority, DescriptorError, Supervisor, TokenSigner};
 use kevel_server::handler::Handler;
+use kevel_server::health::Check;
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
 use kevel_server::resource::Resources;
 
@@ -31,70 +32,89 @@ pub enum ControllersError {
     /// A descriptor does not fit.
     #[error(transparent)]
     Descriptor(#[from] DescriptorError),
-    /// The hook cannot be added.
-    #[error("{0}")]
-    Hook(String),
 }
 
-/// Adds the hook of the selected controllers, whose requests go to `handler`.
-pub fn start(
-    config: &Config,
-    handler: Arc<dyn Handler>,
-    tables: &[Arc<Resources>],
-) -> Result<(), ControllersError> {
-    let (options, selection) = (&config.options, config.options.controllers());
-    if selection.is_empty() {
-        tracing::info!("Controllers are off");
-        return Ok(());
+/// Selected controllers, before the server is put together that their requests go to.
+pub struct Controllers {
+    supervisor: Supervisor,
+    loopback: Arc<Loopback>,
+}
+
+impl Controllers {
+    /// The selected controllers; `None` if none is selected.
+    pub fn new(
+        config: &Config,
+        tables: &[Arc<Resources>],
+    ) -> Result<Option<Self>, ControllersError> {
+        let (options, selection) = (&config.options, config.options.controllers());
+        if selection.is_empty() {
+            tracing::info!("Controllers are off");
+            return Ok(None);
+        }
+        let own = config.certificates.own.as_ref().map(|(_, files)| files);
+        let root_ca = own.map(|files| read(&files.ca_certificate)).transpose()?;
+        let ca = own.map(|files| {
+            let (certificate, key) = (read(&files.ca_certificate)?, read(&files.ca_key)?);
+            Ok::<_, ControllersError>(CertificateAuthority { certificate, key })
+        });
+        let [several, alone] = NAMESPACE_DELETION_DELAYS;
+        let shared = options.storage == StorageKind::Etcd;
+        let gates = options.feature_gates.clone();
+        let loopback = Arc::new(Loopback::default());
+        let controllers = kevel_controllers::ControllersConfig {
+            client: Client::new(loopback.clone()).with_clock(options.clock.clone()),
+            storages: config.storages.clone(),
+            tables: tables.to_vec(),
+            metrics: config.metrics.clone(),
+            root_ca,
+            ca: ca.transpose()?,
+            token_signer: token_signer(options)?,
+            feature: Arc::new(move |gate| gates.enabled(gate)),
+            namespace_deletion_delay: if shared { several } else { alone },
+            shared_by: shared.then(|| options.server_id()),
+        };
+        let supervisor = config.controllers.supervisor(controllers, &selection)?;
+        Ok(Some(Controllers { supervisor, loopback }))
     }
-    let own = config.certificates.own.as_ref().map(|(_, files)| files);
-    let root_ca = own.map(|files| read(&files.ca_certificate)).transpose()?;
-    let ca = own.map(|files| {
-        let (certificate, key) = (read(&files.ca_certificate)?, read(&files.ca_key)?);
-        Ok::<_, ControllersError>(CertificateAuthority { certificate, key })
-    });
-    let [several, alone] = NAMESPACE_DELETION_DELAYS;
-    let shared = options.storage == StorageKind::Etcd;
-    let gates = options.feature_gates.clone();
-    let controllers = kevel_controllers::ControllersConfig {
-        client: Client::new(handler).with_clock(options.clock.clone()),
-        storages: config.storages.clone(),
-        tables: tables.to_vec(),
-        metrics: config.metrics.clone(),
-        root_ca,
-        ca: ca.transpose()?,
-        token_signer: token_signer(options)?,
-        feature: Arc::new(move |gate| gates.enabled(gate)),
-        namespace_deletion_delay: if shared { several } else { alone },
-        shared_by: shared.then(|| options.server_id()),
-    };
-    let supervisor = config.controllers.supervisor(controllers, &selection)?;
-    add_hooks(&config.lifecycle, supervisor).map_err(ControllersError::Hook)
-}
 
-/// Runs the controllers once the server has been ready: their roles exist then.
-fn add_hooks(lifecycle: &Lifecycle, supervisor: Supervisor) -> HookResult {
-    const START: &str = "start-controllers";
-    let (hooks, ready) = (&lifecycle.hooks, lifecycle.signals.has_been_ready.wait());
-    let Some(election) = supervisor.election().cloned() else {
-        return hooks.run(START, async {
-            ready.await;
-            supervisor.run().await;
-        });
-    };
-    // Not ended by the shutdown itself: the controllers end, then the lease is released, while requests are served.
-    hooks.add_post_start(START, |HookContext { stop, tasks }| async move {
-        tasks.spawn(START, async move {
-            tokio::select! {
-                () = ready => supervisor.run().await,
-                () = stop.wait() => {}
-            }
-        });
-        Ok(())
-    })?;
-    hooks.add_pre_shutdown("stop-controllers", || async move {
-        election.release().await.map_err(|error| error.to_string())
-    })
+    /// Checks by the names of the controllers, as in the health of kube-controller-manager. They pass also while a
+    /// kube-controller-manager or another server is in charge: this one is ready to follow it.
+    pub fn checks(&self) -> impl Iterator<Item = Check> {
+        self.supervisor.names().map(|name| Check::new(name, || Ok(())))
+    }
+
+    /// Adds the hook that runs the controllers once the server has been ready: their roles exist then. Their requests go
+    /// to `handler`.
+    pub fn start(self, lifecycle: &Lifecycle, handler: Arc<dyn Handler>) -> HookResult {
+        const START: &str = "start-controllers";
+        let Controllers { supervisor, loopback } = self;
+        loopback.lead_to(&handler);
+        let (hooks, ready) = (&lifecycle.hooks, lifecycle.signals.has_been_ready.wait());
+        let Some(election) = supervisor.election().cloned() else {
+            return hooks.run(START, async move {
+                ready.await;
+                supervisor.run().await;
+                drop(handler);
+            });
+        };
+        let served = handler.clone();
+        // Not ended by the shutdown itself: the controllers end, then the lease is released, while requests are served.
+        hooks.add_post_start(START, |HookContext { stop, tasks }| async move {
+            tasks.spawn(START, async move {
+                tokio::select! {
+                    () = ready => supervisor.run().await,
+                    () = stop.wait() => {}
+                }
+                drop(handler);
+            });
+            Ok(())
+        })?;
+        hooks.add_pre_shutdown("stop-controllers", || async move {
+            let released = election.release().await.map_err(|error| error.to_string());
+            drop(served);
+            released
+        })
+    }
 }
 
 /// Signs tokens of service accounts with the server's key, if it is in a file.
