@@ -6,11 +6,14 @@
 //! DIR/envtest-releases.yaml                              index of the archives in DIR, for setup-envtest --index
 //! ```
 
-use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, io};
+
+use ring::digest::SHA512;
+
+use crate::package::archive::{ArchiveEntry, PROGRAM, gzip, tar, with_folders};
+use crate::package::{BuildTime, PackageError, hexadecimal};
 
 /// Version of the assets, as setup-envtest reads versions: without Kevel's suffix.
 const VERSION: &str = "1.36.3";
@@ -41,9 +44,9 @@ pub enum EnvtestError {
     /// There are no assets for the target.
     #[error("no assets for {0}: targets begin with x86_64 or aarch64")]
     Target(String),
-    /// The system's `SOURCE_DATE_EPOCH`, or git's answer, is no number.
-    #[error("{0:?} is no time in seconds")]
-    Time(String),
+    /// The archive cannot be made.
+    #[error(transparent)]
+    Archive(#[from] PackageError),
 }
 
 /// Assets to make.
@@ -104,7 +107,8 @@ pub fn run(arguments: &[&str]) -> Result<(), EnvtestError> {
         fs::copy(&program, folder.join(name)).map_err(at(&program))?;
     }
     let archive = format!("envtest-v{VERSION}-linux-{architecture}.tar.gz");
-    pack(&folder, &assets.folder.join(&archive), root)?;
+    let archive = assets.folder.join(archive);
+    fs::write(&archive, pack(&folder, &BuildTime::find(root)?)?).map_err(at(&archive))?;
     write_index(assets.folder, assets.url)?;
     let absolute = |path: PathBuf| path.canonicalize().unwrap_or(path).display().to_string();
     println!("export KUBEBUILDER_ASSETS={}", absolute(folder));
@@ -138,29 +142,16 @@ fn build_kubectl(root: &Path, architecture: &str) -> Result<PathBuf, EnvtestErro
     Ok(cache.join("bin/kubectl"))
 }
 
-/// Packs a folder of programs, in the order of their names, with one time and no owners.
-fn pack(folder: &Path, archive: &Path, root: &Path) -> Result<(), EnvtestError> {
-    let mut tar = Command::new("tar");
-    tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.args(["--format=ustar", "--mode=0755", "--use-compress-program=gzip -n -9"]);
-    tar.arg(format!("--mtime=@{}", time(root)?));
-    tar.arg(format!("--transform=s,^[.],{PACKED},"));
-    tar.arg("--file").arg(archive).arg("--directory").arg(folder).arg(".");
-    succeed(&mut tar, "tar", " (GNU tar and gzip are needed)")
-}
-
-/// Time of all files in the archive: `SOURCE_DATE_EPOCH`, or the last commit's.
-fn time(root: &Path) -> Result<u64, EnvtestError> {
-    let text = match env::var("SOURCE_DATE_EPOCH") {
-        Ok(text) => text,
-        Err(_) => {
-            let mut git = Command::new("git");
-            git.args(["log", "-1", "--format=%ct"]).current_dir(root);
-            let output = git.output().map_err(|error| EnvtestError::Start("git".into(), error))?;
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        }
-    };
-    text.trim().parse().map_err(|_| EnvtestError::Time(text))
+/// An archive of the programs of a folder.
+fn pack(folder: &Path, time: &BuildTime) -> Result<Vec<u8>, EnvtestError> {
+    let mut entries = Vec::new();
+    for file in fs::read_dir(folder).map_err(at(folder))? {
+        let path = file.map_err(at(folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let bytes = fs::read(&path).map_err(at(&path))?;
+        entries.push(ArchiveEntry::file(format!("{PACKED}/{name}"), PROGRAM, bytes));
+    }
+    Ok(gzip(&tar(&with_folders(entries), time)?)?)
 }
 
 /// Writes the index of all archives of this version in a folder.
@@ -170,22 +161,13 @@ fn write_index(folder: &Path, url: &str) -> Result<(), EnvtestError> {
         let name = format!("envtest-v{VERSION}-linux-{architecture}.tar.gz");
         let path = folder.join(&name);
         if path.exists() {
-            let hash = sha512(&fs::read(&path).map_err(at(&path))?);
+            let hash = hexadecimal(&SHA512, &fs::read(&path).map_err(at(&path))?);
             let entry = format!("    {name}:\n      hash: {hash}\n      selfLink: {url}/{name}\n");
             index.push_str(&entry);
         }
     }
     let path = folder.join(INDEX);
     fs::write(&path, index).map_err(at(&path))
-}
-
-/// SHA-512 in hexadecimal digits.
-fn sha512(bytes: &[u8]) -> String {
-    let mut hash = String::new();
-    for byte in ring::digest::digest(&ring::digest::SHA512, bytes).as_ref() {
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
 }
 
 fn make_folder(folder: &Path) -> Result<(), EnvtestError> {
@@ -239,7 +221,6 @@ mod tests {
     #[test]
     fn same_programs_are_packed_into_the_same_bytes() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let packed = ["first", "second"].map(|name| {
             let programs = folder.path().join(name);
             make_folder(&programs).unwrap();
@@ -247,13 +228,13 @@ mod tests {
             for program in if name == "first" { ["etcd", "kubectl"] } else { ["kubectl", "etcd"] } {
                 fs::write(programs.join(program), program).unwrap();
             }
-            let archive = folder.path().join(format!("{name}.tar.gz"));
-            pack(&programs, &archive, root).unwrap();
-            fs::read(archive).unwrap()
+            pack(&programs, &BuildTime(7)).unwrap()
         });
         assert_eq!(packed[0], packed[1]);
+        let archive = folder.path().join("archive.tar.gz");
+        fs::write(&archive, &packed[0]).unwrap();
         let mut tar = Command::new("tar");
-        let listed = tar.arg("-tzf").arg(folder.path().join("first.tar.gz")).output().unwrap();
+        let listed = tar.arg("-tzf").arg(archive).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.contains("controller-tools/envtest/etcd\n"), "{listed}");
     }

@@ -1,10 +1,10 @@
 //! Packages of the program: archives, images, and packages of the systems and languages that people use.
 //!
 //! Each kind is a file here with a function from [`Inputs`] to the bytes of its packages, and a line in [`KINDS`]; what
-//! stands in a package beside the programs is in `packaging/`. All archives are written here, from sorted entries, with the
-//! time of the commit and without anything of the machine, so that the same sources and programs give the same bytes.
+//! stands in a package beside the programs is in `packaging/`. All archives are made of sorted entries, with the time of the
+//! commit and without anything of the machine, so that the same sources and programs give the same bytes.
 
-mod archive;
+pub mod archive;
 mod binary;
 mod build;
 mod deb;
@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 
 use build::ProgramBuilder;
 use inputs::Inputs;
-use time::BuildTime;
+use ring::digest;
+pub use time::BuildTime;
 
 /// A failed command.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +44,10 @@ pub enum PackageError {
     Dynamic(&'static str),
     #[error("a folder for a while: {0}")]
     Scratch(io::Error),
-    #[error("compression: {0}")]
-    Compression(io::Error),
+    #[error("archive: {0}")]
+    Archive(io::Error),
     #[error("{0}: too long a name for the archive")]
     LongName(String),
-    #[error("{0}: too large for the archive")]
-    LargeFile(String),
     #[error("cargo metadata: {0}")]
     Metadata(&'static str),
     #[error("no licence text is known for {0}")]
@@ -60,7 +59,8 @@ pub enum PackageError {
 }
 
 impl PackageError {
-    fn at(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
+    /// Error of a file.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> PackageError {
         let path = path.to_owned();
         move |source| PackageError::File { path, source }
     }
@@ -167,11 +167,17 @@ fn write_sums(folder: &Path) -> Result<(), PackageError> {
 
 /// SHA-256 of bytes, in hexadecimal digits.
 fn sha256(bytes: &[u8]) -> String {
-    sha256_bytes(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&digest::SHA256, bytes)
+}
+
+/// Digest of bytes, in hexadecimal digits.
+pub fn hexadecimal(algorithm: &'static digest::Algorithm, bytes: &[u8]) -> String {
+    let digest = digest::digest(algorithm, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sha256_bytes(bytes: &[u8]) -> Vec<u8> {
-    ring::digest::digest(&ring::digest::SHA256, bytes).as_ref().to_vec()
+    digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use kevel_api::time::NanoTime;
 
@@ -10,11 +11,6 @@ use super::PackageError;
 /// Seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the last commit.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildTime(pub u64);
-
-const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const SECONDS_OF_A_DAY: u64 = 86_400;
 
 impl BuildTime {
     pub fn find(root: &Path) -> Result<Self, PackageError> {
@@ -34,11 +30,10 @@ impl BuildTime {
 
     /// `Wed, 18 Nov 2026 20:14:11 +0000`, as Debian's changelogs have it.
     pub fn rfc2822(&self) -> Result<String, PackageError> {
-        let [year, month, day, hour, minute, second] = self.parts()?;
-        let weekday = DAYS.iter().cycle().nth((self.0 / SECONDS_OF_A_DAY % 7) as usize);
-        let month = MONTHS.get(usize::from(month).saturating_sub(1));
-        let (weekday, month) = (weekday.unwrap_or(&DAYS[0]), month.unwrap_or(&MONTHS[0]));
-        Ok(format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} +0000"))
+        // HTTP's dates take four digits of a year.
+        self.rfc3339()?;
+        let time = UNIX_EPOCH + Duration::from_secs(self.0);
+        Ok(httpdate::fmt_http_date(time).replace("GMT", "+0000"))
     }
 
     /// Year, month, day, hour, minute and second, in UTC.

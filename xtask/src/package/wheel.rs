@@ -1,5 +1,7 @@
 //! Python wheels, one for each architecture.
 
+use kevel_codec::base64;
+
 use super::archive::{ArchiveEntry, FILE, PROGRAM, zip};
 use super::inputs::{Inputs, VERSION};
 use super::program::ProgramFile;
@@ -68,41 +70,8 @@ fn about(platforms: &[String]) -> String {
 /// The list of all files with their checksums, itself without one.
 fn record(entries: &[ArchiveEntry], own: &str) -> String {
     let line = |entry: &ArchiveEntry| {
-        let sum = base64_url(&sha256_bytes(entry.bytes()));
+        let sum = base64::encode_url(&sha256_bytes(entry.bytes()));
         format!("{},sha256={sum},{}\n", entry.path, entry.bytes().len())
     };
     entries.iter().map(line).chain([format!("{own},,\n")]).collect()
-}
-
-/// Base 64 for URLs, without padding.
-fn base64_url(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0, |bits, byte| (bits << 8) | usize::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for digit in 0..=chunk.len() {
-            text.push(char::from(DIGITS[bits >> (18 - 6 * digit) & 63]));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64_url;
-
-    #[test]
-    fn base_64_has_no_padding() {
-        for (bytes, expected) in [
-            (&b""[..], ""),
-            (b"f", "Zg"),
-            (b"fo", "Zm8"),
-            (b"foo", "Zm9v"),
-            (b"foob", "Zm9vYg"),
-            (b"\xfb\xff\xfe", "-__-"),
-        ] {
-            assert_eq!(base64_url(bytes), expected);
-        }
-    }
 }

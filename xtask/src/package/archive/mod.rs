@@ -1,5 +1,5 @@
-//! Archives, written so that the same entries give the same bytes: in the order of their names, with one time and without
-//! the owners of the machine.
+//! Archives whose bytes follow from their entries alone: in the order given, with one time and without the owners of the
+//! machine.
 
 mod ar;
 mod tar;
@@ -84,5 +84,5 @@ pub fn with_folders(entries: Vec<ArchiveEntry>) -> Vec<ArchiveEntry> {
 /// Bytes compressed with gzip: no name, no time.
 pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>, PackageError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(PackageError::Compression)
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(PackageError::Archive)
 }

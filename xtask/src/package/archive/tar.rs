@@ -1,117 +1,107 @@
 //! The format of `tar`: POSIX ustar, with pax headers for extended attributes.
 
-use super::super::{BuildTime, PackageError};
-use super::{ArchiveEntry, EntryContent, FILE};
+use ::tar::{Builder, EntryType, Header};
 
-const BLOCK: usize = 512;
-/// An archive ends with two blocks of zeros.
-const END: usize = 2 * BLOCK;
-/// Longest path or target that fits into a header. No file of a package has a longer one.
-const LONGEST_PATH: usize = 100;
-/// Largest file that eleven octal digits can say.
-const LARGEST_FILE: usize = 0o777_7777_7777;
+use super::super::{BuildTime, PackageError};
+use super::{ArchiveEntry, EntryContent};
+
+/// Name of a pax record that holds an extended attribute, without the attribute's own name.
+const ATTRIBUTE: &str = "SCHILY.xattr.";
 
 /// An archive of the entries in their order.
 pub fn tar(entries: &[ArchiveEntry], time: &BuildTime) -> Result<Vec<u8>, PackageError> {
-    let mut archive = Vec::new();
-    let time = time.0;
+    let mut archive = Builder::new(Vec::new());
     for entry in entries {
+        let header = header(entry, time)?;
         if let EntryContent::Attributed(_, attributes) = &entry.content {
-            let records: Vec<u8> =
-                attributes.iter().flat_map(|(name, value)| record(name, value)).collect();
-            header(
-                &mut archive,
-                Header { path: "pax", mode: FILE, kind: b'x', size: records.len(), link: "", time },
-            )?;
-            body(&mut archive, &records);
+            let records: Vec<(String, &[u8])> = attributes
+                .iter()
+                .map(|(name, value)| (format!("{ATTRIBUTE}{name}"), value.as_slice()))
+                .collect();
+            let records = records.iter().map(|(name, value)| (name.as_str(), *value));
+            archive.append_pax_extensions(records).map_err(PackageError::Archive)?;
         }
-        let folder = format!("{}/", entry.path);
-        let (path, kind, link, content) = match &entry.content {
-            EntryContent::Folder => (&folder, b'5', "", &[][..]),
-            EntryContent::Link(target) => (&entry.path, b'2', target.as_str(), &[][..]),
-            EntryContent::File(bytes) | EntryContent::Attributed(bytes, _) => {
-                (&entry.path, b'0', "", bytes.as_slice())
-            }
+        let content = match &entry.content {
+            EntryContent::File(bytes) | EntryContent::Attributed(bytes, _) => bytes.as_slice(),
+            EntryContent::Folder | EntryContent::Link(_) => &[],
         };
-        header(
-            &mut archive,
-            Header { path, mode: entry.mode, kind, size: content.len(), link, time },
-        )?;
-        body(&mut archive, content);
+        archive.append(&header, content).map_err(PackageError::Archive)?;
     }
-    archive.resize(archive.len() + END, 0);
-    Ok(archive)
+    archive.into_inner().map_err(PackageError::Archive)
 }
 
-struct Header<'a> {
-    path: &'a str,
-    mode: u32,
-    kind: u8,
-    size: usize,
-    link: &'a str,
-    time: u64,
-}
-
-fn header(archive: &mut Vec<u8>, header: Header<'_>) -> Result<(), PackageError> {
-    for name in [header.path, header.link] {
-        if name.len() > LONGEST_PATH {
-            return Err(PackageError::LongName(name.to_owned()));
-        }
-    }
-    if header.size > LARGEST_FILE {
-        return Err(PackageError::LargeFile(header.path.to_owned()));
-    }
-    let mut block = [0; BLOCK];
-    let mut put = |offset: usize, bytes: &[u8]| {
-        block[offset..offset + bytes.len()].copy_from_slice(bytes);
+fn header(entry: &ArchiveEntry, time: &BuildTime) -> Result<Header, PackageError> {
+    let mut header = Header::new_ustar();
+    let (kind, end) = match &entry.content {
+        EntryContent::Folder => (EntryType::Directory, "/"),
+        EntryContent::Link(_) => (EntryType::Symlink, ""),
+        EntryContent::File(_) | EntryContent::Attributed(..) => (EntryType::Regular, ""),
     };
-    put(0, header.path.as_bytes());
-    put(100, format!("{:07o}", header.mode).as_bytes());
-    put(108, b"0000000");
-    put(116, b"0000000");
-    put(124, format!("{:011o}", header.size).as_bytes());
-    put(136, format!("{:011o}", header.time).as_bytes());
-    // The checksum counts its own field as spaces.
-    put(148, b"        ");
-    put(156, &[header.kind]);
-    put(157, header.link.as_bytes());
-    put(257, b"ustar\x0000");
-    put(265, b"root");
-    put(297, b"root");
-    put(329, b"0000000");
-    put(337, b"0000000");
-    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    archive.extend_from_slice(&block);
-    Ok(())
-}
-
-/// The bytes, and zeros up to the next block.
-fn body(archive: &mut Vec<u8>, bytes: &[u8]) {
-    archive.extend_from_slice(bytes);
-    archive.resize(archive.len().next_multiple_of(BLOCK), 0);
-}
-
-/// A pax record of an extended attribute: its own length, which counts its digits too, then key and value.
-fn record(name: &str, value: &[u8]) -> Vec<u8> {
-    let rest = [b" SCHILY.xattr.", name.as_bytes(), b"=", value, b"\n"].concat();
-    let mut length = rest.len();
-    while rest.len() + length.to_string().len() != length {
-        length = rest.len() + length.to_string().len();
+    let path = format!("{}{end}", entry.path);
+    // `set_path` drops the `./` that paths of Debian packages begin with.
+    let name = &mut header.as_old_mut().name;
+    let name = name.get_mut(..path.len()).ok_or_else(|| PackageError::LongName(path.clone()))?;
+    name.copy_from_slice(path.as_bytes());
+    if let EntryContent::Link(target) = &entry.content {
+        header.set_link_name_literal(target).map_err(PackageError::Archive)?;
+        header.set_size(0);
+    } else {
+        header.set_size(entry.bytes().len() as u64);
     }
-    [length.to_string().as_bytes(), &rest].concat()
+    header.set_entry_type(kind);
+    header.set_mode(entry.mode);
+    header.set_mtime(time.0);
+    for set in [Header::set_uid, Header::set_gid] {
+        set(&mut header, 0);
+    }
+    for set in [Header::set_username, Header::set_groupname] {
+        set(&mut header, "root").map_err(PackageError::Archive)?;
+    }
+    header.set_cksum();
+    Ok(header)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::record;
+    use super::super::FILE;
+    use super::{ArchiveEntry, BuildTime, EntryContent, PackageError, tar};
 
     #[test]
-    fn a_record_counts_its_own_digits() {
-        for (value, expected) in [(1, 22), (78, 99), (79, 101), (80, 102)] {
-            let made = record("a.b", &vec![b'v'; value]);
-            assert_eq!(made.len(), expected, "{value}");
-            assert!(made.starts_with(format!("{expected} SCHILY.xattr.a.b=v").as_bytes()));
+    fn a_long_name_is_refused() {
+        for (length, is_taken) in [(100, true), (101, false)] {
+            let made = tar(&[ArchiveEntry::file("n".repeat(length), FILE, "")], &BuildTime(0));
+            assert_eq!(made.is_ok(), is_taken, "{length}");
+            assert!(is_taken || matches!(made, Err(PackageError::LongName(_))), "{made:?}");
         }
+    }
+
+    #[test]
+    fn attributes_and_paths_are_read_back() {
+        let attributes = vec![("security.capability".to_owned(), vec![0, 1, 255])];
+        let entries = [
+            ArchiveEntry::folder("."),
+            ArchiveEntry {
+                path: "./a".to_owned(),
+                mode: FILE,
+                content: EntryContent::Attributed(b"text".to_vec(), attributes),
+            },
+        ];
+        let bytes = tar(&entries, &BuildTime(7)).unwrap();
+        let mut archive = ::tar::Archive::new(bytes.as_slice());
+        let mut read = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let extensions = entry.pax_extensions().unwrap();
+            let records: Vec<(String, Vec<u8>)> = extensions
+                .into_iter()
+                .flatten()
+                .map(|record| record.unwrap())
+                .map(|record| (record.key().unwrap().to_owned(), record.value_bytes().to_vec()))
+                .collect();
+            assert_eq!(entry.header().mtime().unwrap(), 7);
+            read.push((String::from_utf8(entry.path_bytes().into_owned()).unwrap(), records));
+        }
+        let capability = ("SCHILY.xattr.security.capability".to_owned(), vec![0, 1, 255]);
+        assert_eq!(read, [("./".to_owned(), vec![]), ("./a".to_owned(), vec![capability])]);
     }
 }
