@@ -314,6 +314,68 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::cache::{Span, Wire};
+
+    /// Revisions between two events: other resources change, too.
+    const STEP: u64 = 10;
+
+    #[test]
+    fn log_keeps_what_its_limits_allow_and_says_so() {
+        let large = Bytes::from(vec![b'x'; 1 << 20]);
+        let large_fit = LOG_MAX_BYTES / (large.len() + size_of::<Event>());
+        let (none, young, old) = (Bytes::new(), LOG_AGE, LOG_AGE + Duration::from_secs(1));
+        for (count, value, age, kept) in [
+            (LOG_MAX_EVENTS, &none, young, LOG_MAX_EVENTS),
+            (LOG_MAX_EVENTS + 3, &none, young, LOG_MAX_EVENTS),
+            (large_fit, &large, young, large_fit),
+            (large_fit + 2, &large, young, large_fit),
+            (LOG_MIN_EVENTS, &none, old, LOG_MIN_EVENTS),
+            (LOG_MIN_EVENTS + 2, &none, old, LOG_MIN_EVENTS),
+        ] {
+            let span = Span { start: 0, len: 0 };
+            let wire = Wire { bytes: value.clone(), revision: span, labels: span };
+            let object = Arc::new(Object::readable("a", Revision(1), wire));
+            let began = kevel_clock::monotonic_now();
+            let mut log = Log::default();
+            for number in 1..=count as u64 {
+                let revision = Revision(number * STEP);
+                let event = Event::new(log.end(), revision, None, Some(object.clone()));
+                let last = number == count as u64;
+                log.push(Arc::new(event), if last { began + age } else { began });
+            }
+            let what = format!("{count} events of {} bytes, {age:?} old", value.len());
+            let dropped = count - kept;
+            assert_eq!(log.end() - log.first(), kept as u64, "{what}");
+            assert_eq!(log.is_from_first_load(), dropped == 0, "{what}");
+            // What was dropped last is the end of the unknown.
+            let known = Revision(dropped as u64 * STEP);
+            assert_eq!(log.complete_after(), known, "{what}");
+            assert_eq!(log.position_after(known), Some(log.first()), "{what}");
+            assert_eq!(log.after(known).map(|events| events.len()), Some(kept), "{what}");
+            if dropped > 0 {
+                assert_eq!(log.position_after(Revision(known.0 - 1)), None, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_encoder_and_change_has_bytes_of_its_own() {
+        let event = Event::new(1, Revision(1), None, None);
+        let mut encodings = 0;
+        for _ in 0..2 {
+            for encoder in ["v1 json", "v1 protobuf", "v1beta1 json"] {
+                for change in [Change::Added, Change::Modified, Change::Deleted] {
+                    let text = format!("{encoder} {change:?}");
+                    let bytes = event.encoded(&encoder.into(), change, || {
+                        encodings += 1;
+                        text.clone().into()
+                    });
+                    assert_eq!(bytes, text);
+                }
+            }
+        }
+        assert_eq!(encodings, 9, "each is written once");
+    }
 
     /// A watch that waits at a charge while it encodes does not block another.
     #[test]

@@ -320,7 +320,12 @@ impl Cache {
             let revision = self.engine.current_revision().await?;
             let reached = shown.reached(progress);
             if reached <= revision {
-                return self.consistent_at(revision).await;
+                let snapshot = self.consistent_at(revision).await?;
+                // A cache that was loaded meanwhile may have been loaded before the engine's history was replaced.
+                match self.current.load().epoch == shown.epoch {
+                    true => return Ok(snapshot),
+                    false => continue,
+                }
             }
             // The engine's revision goes back only if its history was replaced, as by the restore of a backup: the
             // snapshot is of the old history.

@@ -157,7 +157,38 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::Damaged;
     use crate::cache::{Span, Wire};
+
+    #[test]
+    fn sealed_objects_are_found_below_their_prefix() {
+        let damaged = |key: &str, sealed| {
+            let why = "it cannot be read".to_owned();
+            let damaged =
+                Damaged { key: key.to_owned().into(), revision: Revision(1), why, sealed };
+            Arc::new(Object::damaged(key, &damaged))
+        };
+        let mut snapshot = Snapshot::default();
+        for key in ["a/broken", "b/broken", "c/broken"] {
+            snapshot.insert(damaged(key, false));
+        }
+        for key in ["b/sealed", "c/sealed", "c/sealed-2"] {
+            snapshot.insert(damaged(key, true));
+        }
+        for (prefix, expected) in [
+            ("", Some("b/sealed")),
+            ("a/", None),
+            ("b/", Some("b/sealed")),
+            ("c/", Some("c/sealed")),
+            ("d/", None),
+        ] {
+            let found = snapshot.sealed(prefix).map(|object| object.key());
+            assert_eq!(found, expected, "{prefix}");
+        }
+        snapshot.remove("b/sealed");
+        assert!(snapshot.sealed("b/").is_none());
+        assert_eq!(snapshot.sealed("").map(|object| object.key()), Some("c/sealed"));
+    }
 
     #[test]
     fn bytes_are_those_of_the_objects_that_can_be_read() {

@@ -89,7 +89,10 @@ impl<'a> Batch<'a> {
             };
             let key = record.key.clone();
             match self.current(&key) {
-                Ok(Some(current)) if current == record => {
+                // The row has no checksum of its own: it counts if it is that of the present record.
+                Ok(Some(current))
+                    if current == record && record.expires == expires.cast_unsigned() =>
+                {
                     self.put(&key, None, None, Some(record))?;
                 }
                 Ok(_) => {}

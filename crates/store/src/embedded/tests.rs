@@ -1,5 +1,7 @@
 //! Tests that need the engine's internals: full and hanging disks, threads that end, sweeping.
 
+mod damage;
+
 use std::time::UNIX_EPOCH;
 
 use kevel_clock::{ManualClock, Stopwatch};

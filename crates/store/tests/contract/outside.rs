@@ -1,7 +1,7 @@
 //! An engine as written outside of the crate: all events in a vector. It uses only the crate's public API, and has to
 //! hold the whole contract.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -30,6 +30,8 @@ struct History {
     present: BTreeMap<Bytes, Entry>,
     compacted: Revision,
     closed: bool,
+    /// Keys whose stored values count as stale until they are written again.
+    stale: BTreeSet<Bytes>,
 }
 
 impl Outside {
@@ -39,6 +41,11 @@ impl Outside {
 
     fn lock(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap()
+    }
+
+    /// Makes the stored value of a key stale, as a new encryption key does.
+    pub fn make_stale(&self, key: &'static [u8]) {
+        self.lock().stale.insert(Bytes::from_static(key));
     }
 
     /// Writes a key that was written at `expected`, or that does not exist.
@@ -90,6 +97,7 @@ impl History {
             (None, Some(_)) => return Err(Error::NotFound),
             _ => {}
         }
+        self.stale.remove(key);
         let (key, revision) = (Bytes::copy_from_slice(key), self.revision().next());
         let create_revision = previous.as_ref().map_or(revision, |there| there.create_revision);
         let current = value.map(|value| Entry {
@@ -183,6 +191,10 @@ impl Engine for Outside {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
         Box::pin(async move { self.write(key, Some(value), Some(expected), ttl) })
+    }
+
+    fn is_stale<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool>> {
+        Box::pin(ready(Ok(self.lock().stale.contains(key))))
     }
 
     fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>> {

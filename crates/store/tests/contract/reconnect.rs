@@ -1,12 +1,14 @@
 //! etcd servers that go away and come back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kevel_clock::monotonic_now;
 use kevel_store::{
     Engine, Error, Revision,
     etcd::{self, Etcd},
 };
-use kevel_test_support::until;
+use kevel_test_support::{PATIENCE, until};
 use tokio::time::timeout;
 
 use crate::engines::{Store, events_until, owned, show_event};
@@ -172,6 +174,32 @@ async fn one_of_several_servers_compacts() {
     // The compaction is recorded in the key first, and then done.
     let before = async || store.get(b"/a", Some(Revision(3))).await;
     until(async || matches!(before().await, Err(Error::Compacted { .. }))).await;
+}
+
+/// A client that lists and then watches has at least one interval to do so: younger revisions stay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compaction_keeps_the_last_interval() {
+    const INTERVAL: Duration = Duration::from_millis(300);
+    let Some(store) = Store::etcd().await else { return };
+    let endpoint = store.etcd.as_ref().unwrap().lock().await.endpoint.clone();
+    let options = etcd::Options { compaction_interval: Some(INTERVAL), ..options(vec![endpoint]) };
+    let server = Etcd::connect(options).await.unwrap();
+    let (mut last, mut compactions) = (None, BTreeSet::new());
+    let compacting = async {
+        while compactions.len() < 5 {
+            let begun = monotonic_now();
+            let written = store.put("/a", "1").await;
+            if let Some((revision, begun)) = last.replace((written, begun))
+                && let Err(error) = store.get(b"/a", Some(revision)).await
+            {
+                assert!(matches!(error, Error::Compacted { .. }), "{error}");
+                let age = begun.elapsed();
+                assert!(age >= INTERVAL, "{revision} is compacted after {age:?}");
+            }
+            compactions.insert(server.compacted_revision());
+        }
+    };
+    timeout(PATIENCE, compacting).await.expect("it compacts");
 }
 
 #[tokio::test]

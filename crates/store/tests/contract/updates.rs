@@ -1,6 +1,7 @@
-use kevel_store::{Change, Error, Revision, UpdateError, Updated, guaranteed_update};
+use kevel_store::{Change, Engine, Error, Revision, UpdateError, Updated, guaranteed_update};
 
 use crate::engines::{Store as AnyStore, events_until, owned, show, show_event};
+use crate::outside::Outside;
 
 /// Appends `suffix` to the value of `key`, given a cached entry as a first guess.
 async fn append(
@@ -131,5 +132,31 @@ crate::contract! {
         let events = events_until(&mut watch, Revision(2), Revision(4)).await;
         let events: Vec<_> = events.iter().map(show_event).collect();
         assert_eq!(events, ["3: /a=1@2/2 -> /a=2@2/3", "4: /a=2@2/3 -> none"]);
+    }
+}
+
+/// The same bytes are written again where the stored form is stale, once; also if the caller guesses the entry.
+#[tokio::test]
+async fn stale_value_is_written_again_though_it_stays() {
+    for is_guessed in [false, true] {
+        for is_stale in [false, true] {
+            for value in ["1", "2"] {
+                let store = Outside::new();
+                store.create(b"/a", owned("1"), None).await.unwrap();
+                if is_stale {
+                    store.make_stale(b"/a");
+                }
+                let entry = store.get(b"/a", None).await.unwrap().entry;
+                let guess = entry.filter(|_| is_guessed);
+                let put = |_| async { Ok::<_, Error>(Change::Put(owned(value), None)) };
+                let first = guaranteed_update(&store, b"/a", guess, put).await.unwrap();
+                let what = format!("guessed: {is_guessed}, stale: {is_stale}, {value}");
+                let expected = (is_stale || value == "2").then_some(Revision(3));
+                assert_eq!(first.written, expected, "{what}");
+                let second = guaranteed_update(&store, b"/a", None, put).await.unwrap();
+                assert_eq!(second.written, None, "{what}: it is written already");
+                assert_eq!(second.entry, first.entry, "{what}");
+            }
+        }
     }
 }

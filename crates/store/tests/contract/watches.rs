@@ -55,12 +55,14 @@ crate::contract! {
             store.put("/a", value).await;
         }
         store.compact(Revision(4)).await.unwrap();
-        let outcome = match store.watch(b"/", Revision(2)).await {
-            Ok(mut watch) => next(&mut watch).await.map(|_| ()),
-            Err(error) => Err(error),
-        };
-        let expected = Error::Compacted { requested: Revision(2), compacted: Revision(4) };
-        assert_eq!(outcome, Err(expected));
+        for after in 1..4 {
+            let outcome = match store.watch(b"/", Revision(after)).await {
+                Ok(mut watch) => next(&mut watch).await.map(|_| ()),
+                Err(error) => Err(error),
+            };
+            let (requested, compacted) = (Revision(after), Revision(4));
+            assert_eq!(outcome, Err(Error::Compacted { requested, compacted }), "after {after}");
+        }
         let mut watch = store.watch(b"/", Revision(4)).await.unwrap();
         let told = events_until(&mut watch, Revision(4), Revision(5)).await;
         assert_eq!(told.iter().map(show_event).collect::<Vec<_>>(), ["5: /a=3@2/4 -> /a=4@2/5"]);

@@ -24,6 +24,8 @@ pub struct Faults {
     pub hold_stream: bool,
     /// Watches deliver events, but report no progress.
     pub hold_progress: bool,
+    /// Watches deliver everything at once that there is.
+    pub batches: bool,
     /// The current revision cannot be read.
     pub current: bool,
 }
@@ -108,6 +110,22 @@ impl Model {
             };
             state.push(key, revision, Some(current), previous)
         })
+    }
+
+    /// Creates keys, which must be new.
+    pub fn create_all(&self, keys: impl Iterator<Item = String>, value: &str) {
+        self.change(|state| {
+            for key in keys {
+                let revision = Revision(state.revision() + 1);
+                let current = Entry {
+                    key: key.clone().into(),
+                    value: value.to_owned().into(),
+                    create_revision: revision,
+                    mod_revision: revision,
+                };
+                state.push(&key, revision, Some(current), None);
+            }
+        });
     }
 
     pub fn remove(&self, key: &str) -> u64 {
@@ -342,13 +360,13 @@ impl Source {
             return Some(Err(Error::Compacted { requested, compacted }));
         }
         let next = state.history.get(self.after as usize - 1..).unwrap_or_default();
-        let next = next.iter().find(|event| event.key.starts_with(&self.prefix));
-        if let Some(event) = next {
-            self.after = event.revision.0;
-            return Some(Ok(WatchResponse {
-                events: vec![event.clone()],
-                revision: event.revision,
-            }));
+        let next = next.iter().filter(|event| event.key.starts_with(&self.prefix));
+        let most = if state.faults.batches { usize::MAX } else { 1 };
+        let events: Vec<Event> = next.take(most).cloned().collect();
+        if let Some(last) = events.last() {
+            let revision = last.revision;
+            self.after = revision.0;
+            return Some(Ok(WatchResponse { events, revision }));
         }
         if self.asked && !state.faults.hold_progress && state.revision() >= self.after {
             self.asked = false;

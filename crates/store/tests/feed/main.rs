@@ -6,6 +6,7 @@
 
 mod engine;
 mod random;
+mod reads;
 mod transitions;
 
 use std::collections::BTreeMap;
@@ -50,8 +51,13 @@ impl Fixture {
 
     /// Checks a list of pods against the history.
     fn assert_true(&self, snapshot: &Snapshot) {
+        self.assert_true_of(PODS, snapshot);
+    }
+
+    /// Checks a list of a resource against the history.
+    fn assert_true_of(&self, prefix: &str, snapshot: &Snapshot) {
         let revision = snapshot.revision().0;
-        assert_eq!(shown(snapshot), self.model.state_at(PODS, revision), "at {revision}");
+        assert_eq!(shown(snapshot), self.model.state_at(prefix, revision), "at {revision}");
     }
 }
 

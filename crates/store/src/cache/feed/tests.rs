@@ -4,6 +4,7 @@
 //! answer at another. After every step, the snapshots of the caches and the events of the watchers are compared with
 //! the model.
 
+mod backlog;
 mod stale_progress;
 
 use std::collections::BTreeMap;
