@@ -8,7 +8,7 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_store::Revision;
+use kevel_store::{Engine, Error, MAX_CONFLICTS, Revision};
 
 use crate::allocation::{self, Allocation, to_the_end};
 use crate::guaranteed_update::Failed;
@@ -202,6 +202,8 @@ pub(crate) struct Deletion {
     pub fresh: bool,
     /// Allocation to release with the object.
     pub allocation: Option<Arc<dyn Allocation>>,
+    /// Whether the request asks for a resourceVersion: a marked object that has changed since is not removed.
+    pub exact: bool,
 }
 
 impl Deletion {
@@ -212,7 +214,7 @@ impl Deletion {
         before: Value,
         dry_run: bool,
     ) -> Result<Outcome, Failed> {
-        let Deletion { storage, key, revision, fresh, allocation } = self;
+        let Deletion { storage, key, revision, fresh, allocation, exact } = self;
         match plan {
             _ if dry_run && !fresh => Err(Failed::Changed),
             DeletionPlan::AlreadyDeleting if !fresh => Err(Failed::Changed),
@@ -244,7 +246,7 @@ impl Deletion {
                 let last = bytes.clone();
                 let delete = to_the_end(async move {
                     let revision = storage.engine.update(&key, last, revision, None).await?;
-                    storage.engine.delete(&key, revision).await?;
+                    remove_marked(&*storage.engine, &key, revision, exact).await?;
                     Ok(revision)
                 });
                 let revision = allocation::delete(allocation, before, delete).await;
@@ -252,6 +254,28 @@ impl Deletion {
                 Ok(Outcome::Gone(Some(Stored { bytes, revision })))
             }
         }
+    }
+}
+
+/// Removes an object that was marked at a revision, also if it has changed since. Others who see the mark, such as the
+/// pod garbage collector, may remove it first, which is no error (upstream: `ignoreNotFound`).
+async fn remove_marked(
+    engine: &dyn Engine,
+    key: &[u8],
+    marked: Revision,
+    exact: bool,
+) -> Result<(), Error> {
+    let mut revision = marked;
+    let mut left = MAX_CONFLICTS;
+    loop {
+        match engine.delete(key, revision).await {
+            Err(Error::NotFound) => return Ok(()),
+            // Another object has the name now.
+            Err(Error::Conflict(now)) if now.create_revision > marked => return Ok(()),
+            Err(Error::Conflict(now)) if !exact && left > 0 => revision = now.mod_revision,
+            removed => return removed.map(drop),
+        }
+        left -= 1;
     }
 }
 

@@ -73,6 +73,7 @@ impl Resource {
                 revision,
                 fresh: true,
                 allocation: self.allocation.clone(),
+                exact: options.resource_version.is_some(),
             };
             deletion.carry_out(plan, without_revision(object), options.is_dry_run()).await
         };

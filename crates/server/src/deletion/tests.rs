@@ -317,7 +317,8 @@ async fn stale_state_decides_nothing_without_a_write() {
                 let what = format!("fresh {fresh}, dry run {dry_run}: {plan:?}");
                 let key = storage.key("ns", &name);
                 let revision = Revision(before);
-                let deletion = Deletion { storage, key, revision, fresh, allocation: None };
+                let deletion =
+                    Deletion { storage, key, revision, fresh, allocation: None, exact: false };
                 let outcome = deletion.carry_out(plan, object, dry_run).await;
                 let decided = fresh || (writes > 0 && !dry_run);
                 match outcome {
@@ -329,5 +330,42 @@ async fn stale_state_decides_nothing_without_a_write() {
                 assert_eq!(world.revision().await - before, writes, "{what}");
             }
         }
+    }
+}
+
+/// What becomes of a marked object that another component changes before it is removed.
+#[tokio::test]
+async fn marked_object_is_removed_whoever_else_changes_it() {
+    let engine = Embedded::memory(Options::default()).unwrap();
+    for (position, (change, exact, expected, is_left)) in [
+        ("none", true, Ok(()), false),
+        ("remove", true, Ok(()), false),
+        ("update", false, Ok(()), false),
+        ("update", true, Err("conflict"), true),
+        ("replace", false, Ok(()), true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("/registry/pods/a{position}").into_bytes();
+        let value = || Bytes::from_static(b"{}");
+        let marked = engine.create(&key, value(), None).await.unwrap();
+        match change {
+            "remove" => drop(engine.delete(&key, marked).await.unwrap()),
+            "update" => drop(engine.update(&key, value(), marked, None).await.unwrap()),
+            "replace" => {
+                engine.delete(&key, marked).await.unwrap();
+                engine.create(&key, value(), None).await.unwrap();
+            }
+            _ => {}
+        }
+        let removed = remove_marked(&engine, &key, marked, exact).await;
+        let removed = removed.map_err(|error| match error {
+            Error::Conflict(_) => "conflict",
+            _ => "another error",
+        });
+        assert_eq!(removed, expected, "{change}, exact {exact}");
+        let found = engine.get(&key, None).await.unwrap().entry;
+        assert_eq!(found.is_some(), is_left, "{change}, exact {exact}");
     }
 }

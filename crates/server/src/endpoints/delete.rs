@@ -42,6 +42,7 @@ impl StoredRequest<'_> {
             return self.delete_corrupt().await;
         }
         self.warn_of_dependents(&options);
+        self.span.event("About to delete object from database");
         let deleted = self.delete_named(self.name(), &options).await?;
         self.delete_response(deleted, &options).await
     }
@@ -129,6 +130,7 @@ impl StoredRequest<'_> {
             revision: existing.revision,
             fresh: existing.fresh,
             allocation: self.resource.allocation.clone(),
+            exact: options.resource_version.is_some(),
         };
         let before = match (&plan, &deletion.allocation) {
             (DeletionPlan::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
@@ -191,6 +193,7 @@ impl StoredRequest<'_> {
             })),
             ..Status::default()
         };
-        Ok(status_response(StatusCode::OK, &status, &self.accepted))
+        let serializing = self.serializing();
+        serializing.finish(Ok(status_response(StatusCode::OK, &status, &self.accepted)))
     }
 }
