@@ -13,6 +13,7 @@ use std::{env, fs, io};
 use ring::digest::SHA512;
 
 use crate::package::archive::{ArchiveEntry, PROGRAM, gzip, tar, with_folders};
+use crate::package::build::cross;
 use crate::package::{BuildTime, PackageError, hexadecimal};
 
 /// Version of the assets, as setup-envtest reads versions: without Kevel's suffix.
@@ -121,7 +122,10 @@ fn build(assets: &Assets<'_>, root: &Path) -> Result<PathBuf, EnvtestError> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root).args(["build", "--locked", "--bins", "--profile", assets.profile]);
     cargo.args(["--package", "kube-apiserver", "--package", "kevel-envtest-etcd"]);
-    cargo.args(assets.target.iter().flat_map(|target| ["--target", target]));
+    if let Some(target) = assets.target {
+        cargo.args(["--target", target]);
+        cross(&mut cargo, target);
+    }
     succeed(&mut cargo, "cargo build", "")?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let target = assets.target.map_or(target.clone(), |triple| target.join(triple));

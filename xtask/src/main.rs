@@ -1,10 +1,11 @@
 //! Chores: regenerate `api/` and the facts that tests compare with, convert objects between formats, look at what
-//! is built in, count what may only fall, plant faults that tests must notice.
+//! is built in, follow links, make packages, count what may only fall, plant faults that tests must notice.
 
 use std::process::ExitCode;
 
 mod convert;
 mod deny;
+mod docs;
 mod envtest;
 mod facts;
 mod generate;
@@ -21,6 +22,8 @@ usage: cargo xtask generate [DATA]
            make conformance/facts, which tests compare with, from DATA (default ../shared/kubernetes-1.36)
        cargo xtask deny
            check licences, versions, sources and known holes of all dependencies against deny.toml
+       cargo xtask docs
+           check that links between Markdown files resolve and that docs/SUMMARY.md has every page
        cargo xtask envtest DIR [--profile NAME] [--target TRIPLE] [--url URL]
            make assets for controller tests in DIR: folder for KUBEBUILDER_ASSETS, archive and index for setup-envtest; builds
            the profile release (some minutes) and kubectl (Go); URL is where DIR will be served
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["facts"] => facts::run("../shared/kubernetes-1.36".as_ref()),
         ["facts", data] => facts::run(data.as_ref()),
         ["deny"] => deny::run("deny.toml".as_ref()),
+        ["docs"] => docs::run(".".as_ref()).map_err(Into::into),
         [name @ ("words" | "errors" | "crates"), rest @ ..] if ratchet::takes(rest) => {
             ratchet::run(name, rest).map_err(Into::into)
         }

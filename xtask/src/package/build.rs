@@ -6,6 +6,10 @@ use std::process::Command;
 use super::PackageError;
 use super::program::ARCHITECTURES;
 
+/// Variable with definitions that SQLite is compiled with (`.cargo/config.toml`).
+const SQLITE_FLAGS: &str = "LIBSQLITE3_FLAGS";
+const NO_LARGE_FILE_NAMES: &str = "-DSQLITE_DISABLE_LFS";
+
 /// Says which programs are built, and how.
 #[derive(Debug)]
 pub struct ProgramBuilder<'a> {
@@ -45,9 +49,7 @@ impl ProgramBuilder<'_> {
         command.args(["--profile", self.profile, "--target", target]);
         command.arg("--target-dir").arg(target_dir);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags(root).join("\u{1f}"));
-        if architecture != std::env::consts::ARCH {
-            cross(&mut command, target, architecture);
-        }
+        cross(&mut command, target);
         let status = command.status();
         let status = status
             .map_err(|source| PackageError::Start { program: "cargo build".to_owned(), source })?;
@@ -61,8 +63,13 @@ impl ProgramBuilder<'_> {
     }
 }
 
-/// Names the compiler of Debian's cross tools, unless the environment names one.
-fn cross(command: &mut Command, target: &str, architecture: &str) {
+/// Prepares a build for a target: for another architecture the compiler of Debian's cross tools, unless the environment
+/// names one.
+pub fn cross(command: &mut Command, target: &str) {
+    let architecture = target.split('-').next().unwrap_or_default();
+    if architecture == std::env::consts::ARCH {
+        return;
+    }
     let gcc = format!("{architecture}-linux-gnu-gcc");
     let name = target.replace('-', "_");
     let upper = name.to_uppercase();
@@ -71,6 +78,10 @@ fn cross(command: &mut Command, target: &str, architecture: &str) {
             command.env(variable, &gcc);
         }
     }
+    // That compiler has the headers of glibc, whose names for large files (`open64`) musl does not have. Files are large
+    // without them where pointers have 64 bits.
+    let flags = std::env::var(SQLITE_FLAGS).unwrap_or_default();
+    command.env(SQLITE_FLAGS, format!("{flags} {NO_LARGE_FILE_NAMES}"));
 }
 
 /// Rust's flags: no library is linked dynamically, and paths of the machine get names that are the same everywhere.
@@ -101,4 +112,28 @@ pub fn output(command: &mut Command) -> Result<String, PackageError> {
         return Err(PackageError::Failed { program, output });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::cross;
+
+    #[test]
+    fn other_architectures_get_a_compiler_and_sqlite_without_large_files() {
+        let own = std::env::consts::ARCH;
+        let other = if own == "aarch64" { "x86_64" } else { "aarch64" };
+        for (architecture, expected) in [(own, 0), (other, 3)] {
+            let mut command = Command::new("cargo");
+            cross(&mut command, &format!("{architecture}-unknown-linux-musl"));
+            assert_eq!(command.get_envs().count(), expected, "{architecture}");
+            let gcc = format!("{architecture}-linux-gnu-gcc");
+            for (name, value) in command.get_envs() {
+                let value = value.unwrap_or_default().to_string_lossy();
+                let is_right = value == gcc || value.ends_with("-DSQLITE_DISABLE_LFS");
+                assert!(is_right, "{name:?}={value}");
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 pub mod archive;
 mod binary;
-mod build;
+pub mod build;
 mod deb;
 mod image;
 mod inputs;
