@@ -139,13 +139,14 @@ impl FieldManager<'_> {
             })?;
         }
         self.check_config(live, config)?;
-        self.reconcile(&mut managed);
         let ty = TypeRef::of(self.schema);
         let id = self.manager_id(manager, Operation::Apply);
+        // The time outlives a version that is no longer served, whose fields are dropped.
+        let time = managed.0.get(&id).and_then(|last| last.time.clone());
+        self.reconcile(&mut managed);
         let merged = merge(live, config, ty);
         let last = managed.0.remove(&id);
         let set = self.filter.apply(field_set(config, ty));
-        let time = last.as_ref().and_then(|last| last.time.clone());
         let owned = Owned { set: set.clone(), api_version: self.api_version.into(), time };
         managed.0.insert(id.clone(), owned);
         let new = match &last {

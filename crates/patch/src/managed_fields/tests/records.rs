@@ -1,5 +1,7 @@
 //! Records of field managers: what resets, drops and takes over entries.
 
+use kevel_codec::json::{Unknown, decode};
+
 use super::Object;
 
 #[test]
@@ -68,4 +70,20 @@ fn managers_in_versions_of_the_past_are_dropped() {
     object.update("a", "", &json);
     let managers = object.managers();
     assert!(!managers.iter().any(|entry| entry.starts_with("old")), "{managers:?}");
+}
+
+#[test]
+fn past_version_of_an_applier_leaves_its_time() {
+    let old = r#"{"manager":"a","operation":"Apply","apiVersion":"v0","time":"1970-01-01T00:00:42Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{}}}}"#;
+    for (value, second) in [("1", "42"), ("2", "02")] {
+        let mut object = Object::new("ConfigMap");
+        let live = format!(r#"{{"metadata":{{"managedFields":[{old}]}},"data":{{"k":"1"}}}}"#);
+        object.store(decode(live.as_bytes(), object.schema, Unknown::Ignore).unwrap().value);
+        object.clock.seconds = 1;
+        object.apply("a", true, &format!(r#"{{"data":{{"k":"{value}"}}}}"#)).unwrap();
+        assert_eq!(
+            object.managers(),
+            [format!(r#"a Apply {second}: {{"f:data":{{"f:k":{{}}}}}}"#)]
+        );
+    }
 }
