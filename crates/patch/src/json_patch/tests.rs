@@ -1,7 +1,7 @@
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 
-use super::{Error, Patch};
+use super::{Error, MAX_DEPTH, Patch};
 
 fn patched(document: &str, patch: &str, copy_limit: usize) -> Result<String, Error> {
     let document = decode_any(document.as_bytes(), Unknown::Ignore).unwrap().value;
@@ -186,6 +186,30 @@ fn trees_do_not_grow_deeper_than_readers_allow() {
     let moves = r#"{"op":"move","from":"/a","path":"/b"},{"op":"move","from":"/b","path":"/a"}"#;
     let patch = format!("[{}]", vec![moves; 5000].join(","));
     assert_eq!(patched(r#"{"a":{"x":1}}"#, &patch, 0).as_deref(), Ok(r#"{"a":{"x":1}}"#));
+}
+
+#[test]
+fn every_operation_keeps_trees_within_the_depth() {
+    let nested = |depth: usize| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    let below = MAX_DEPTH / 2;
+    let place = format!("{}/x", "/a".repeat(below - 1));
+    for depth in [MAX_DEPTH - below, MAX_DEPTH - below + 1] {
+        let document = format!(r#"{{"a":{},"from":{}}}"#, nested(below - 1), nested(depth));
+        let value = nested(depth);
+        for operation in [
+            format!(r#"{{"op":"add","path":"{place}","value":{value}}}"#),
+            format!(r#"{{"op":"replace","path":"{place}","value":{value}}}"#),
+            format!(r#"{{"op":"copy","from":"/from","path":"{place}"}}"#),
+            format!(r#"{{"op":"move","from":"/from","path":"{place}"}}"#),
+        ] {
+            let result = patched(&document, &format!("[{operation}]"), 0).map(drop);
+            let expected = match below + depth > MAX_DEPTH {
+                true => Err(Error::Apply("exceeded max depth".to_owned())),
+                false => Ok(()),
+            };
+            assert_eq!(result, expected, "{depth}: {}", &operation[..14]);
+        }
+    }
 }
 
 #[test]
