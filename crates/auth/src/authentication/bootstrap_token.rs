@@ -210,9 +210,28 @@ mod tests {
             let judged = judged.map(|groups| groups.join(","));
             assert_eq!(judged.as_deref().map_err(String::as_str), expected, "{changes:?}");
         }
-        let mut other = secret(&[]);
-        other.as_map_mut().unwrap().insert("type", "Opaque".into());
-        assert!(BootstrapToken::read(&other).judge("abcdef", "0123456789abcdef", now).is_err());
+    }
+
+    #[test]
+    fn the_object_around_a_token_decides_before_its_data() {
+        let deleted: Value =
+            Map::from_iter([("deletionTimestamp", "2026-01-01T00:00:00Z".into())]).into();
+        for (field, value, expected) in [
+            ("metadata", Map::new().into(), None),
+            (
+                "type",
+                "Opaque".into(),
+                Some("has invalid type, expected bootstrap.kubernetes.io/token."),
+            ),
+            ("type", "".into(), Some("has invalid type, expected bootstrap.kubernetes.io/token.")),
+            ("metadata", deleted, Some("is deleted and awaiting removal")),
+        ] {
+            let mut object = secret(&[]);
+            object.as_map_mut().unwrap().insert(field, value);
+            let now = Time::now(&kevel_clock::Clock::system());
+            let judged = BootstrapToken::read(&object).judge("abcdef", "0123456789abcdef", now);
+            assert_eq!(judged.err().as_deref(), expected, "{field}");
+        }
     }
 
     #[test]

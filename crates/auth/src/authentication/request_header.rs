@@ -161,6 +161,8 @@ fn text(value: &HeaderValue) -> Result<String, AuthError> {
 
 #[cfg(test)]
 mod tests {
+    use kevel_server::request::{Connection, RequestBody};
+
     use super::*;
 
     fn headers() -> RequestHeaders {
@@ -215,6 +217,46 @@ mod tests {
         assert_eq!(user, expected);
         headers().forget(&mut sent);
         assert_eq!(sent.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["accept"]);
+    }
+
+    /// Later handlers must not see what named the user; what named no user may be meant for them.
+    #[tokio::test]
+    async fn headers_that_name_a_user_go_no_further() {
+        let proxy = |_: &[Bytes]| {
+            let (common_name, none) = ("proxy".to_owned(), String::new);
+            let (uid, credential_id) = (none(), none());
+            Ok(Arc::new(ClientIdentity {
+                common_name,
+                organizations: Vec::new(),
+                uid,
+                credential_id,
+            }))
+        };
+        let authenticator = RequestHeader::new(headers(), &[], proxy);
+        let all = "accept x-remote-extra-scopes x-remote-group x-remote-uid x-remote-user";
+        for (certificates, name, user, left) in
+            [(1, "jane", Some("jane"), "accept"), (1, "", None, all), (0, "jane", None, all)]
+        {
+            let sent = http::Request::builder()
+                .uri("/api")
+                .header("x-remote-user", name)
+                .header("x-remote-uid", "7")
+                .header("x-remote-group", "system:masters")
+                .header("x-remote-extra-scopes", "all")
+                .header("accept", "*/*");
+            let connection = Connection {
+                certificates: vec![Bytes::from_static(b"der"); certificates],
+                ..Connection::default()
+            };
+            let (parts, ()) = sent.body(()).unwrap().into_parts();
+            let body = RequestBody::Bytes(Bytes::new());
+            let mut request = Request::new(parts, body, Arc::new(connection)).unwrap();
+            let found = authenticator.authenticate(&mut request).await.unwrap();
+            assert_eq!(found.as_ref().map(|user| &*user.name), user, "{certificates} {name}");
+            let mut kept: Vec<_> = request.parts.headers.keys().map(|name| name.as_str()).collect();
+            kept.sort_unstable();
+            assert_eq!(kept.join(" "), left, "{certificates} {name}");
+        }
     }
 
     #[test]
