@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::future::poll_fn;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use kevel_encryption::{
@@ -106,15 +109,11 @@ async fn a_plugin_is_asked_for_a_seed_and_seldom_again() {
 
     // Without the plug-in: cached seeds are read with, and writes work for a while.
     plugin.stop();
-    until(async || one.transformers.check().await.is_err()).await;
-    let said = one.transformers.check().await.unwrap_err();
-    assert!(
-        said.starts_with(
-            "kms-provider-0: failed to perform status section of the healthz check for KMS Provider \
-             vault, error: rpc error: code = DeadlineExceeded desc = "
-        ),
-        "{said}"
-    );
+    let unanswered = "kms-provider-0: failed to perform status section of the healthz check for KMS \
+                      Provider vault, error: rpc error: code = DeadlineExceeded desc = ";
+    // A call that was under way fails by its connection.
+    let is_unanswered = |said: String| said.starts_with(unanswered);
+    until(async || one.transformers.check().await.is_err_and(is_unanswered)).await;
     assert_eq!(read(&one, &key("a")).await.unwrap(), PLAIN);
     one.engine.create(&key("d"), PLAIN.into(), None).await.unwrap();
     plugin.resume();
@@ -332,4 +331,73 @@ async fn events_not_decrypted_now_are_not_damaged() {
     let heard = soon(watch.next()).await.unwrap().events;
     let unreadable = heard[0].unreadable.as_ref();
     assert!(matches!(unreadable, Some(Unreadable::Unavailable(_))), "{heard:?}");
+}
+
+/// A rotation that only one of two calls has seen is not complete: nothing is written until both name the same key.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_wait_for_the_key_that_the_status_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("kms.sock");
+    let plugin = KmsPlugin::start(&socket, "key-1");
+    let (path, raw) = (config(folder.path(), &kms(&socket)), memory());
+    for (has_seed, refused) in [(false, true), (true, false)] {
+        plugin.encrypt_with((!has_seed).then_some("key-2"));
+        let server = server(&path, &raw, FAST).await;
+        plugin.encrypt_with(Some("key-2"));
+        plugin.rotate("key-3");
+        let calls = plugin.calls("Encrypt");
+        until(async || plugin.calls("Encrypt") > calls + 1).await;
+        let problem = server.transformers.check().await.unwrap_err();
+        assert!(problem.contains("failed to rotate DEK uid="), "{problem}");
+        assert!(problem.contains("errGen=<nil>"), "{problem}");
+        // A seed of before is in use until it expires; without one, nothing is written.
+        let name = key(&format!("{has_seed}"));
+        let written = server.engine.create(&name, PLAIN.into(), None).await;
+        assert_eq!(written.is_err(), refused, "{written:?}");
+        let stored = raw.get(&name, None).await.unwrap().entry;
+        let is_of = |key: &[u8]| {
+            stored.as_ref().is_some_and(|entry| entry.value.windows(5).any(|part| part == key))
+        };
+        assert_eq!((is_of(b"key-1"), is_of(b"key-2"), is_of(b"key-3")), (has_seed, false, false));
+        plugin.encrypt_with(None);
+        until(async || server.transformers.check().await.is_ok()).await;
+        server.engine.create(&key(&format!("{has_seed}-later")), PLAIN.into(), None).await.unwrap();
+        plugin.rotate("key-1");
+    }
+}
+
+/// The caller of a watch may stop waiting at any moment: events that were decrypted by then are delivered as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_where_its_caller_left_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("kms.sock");
+    let mut plugin = KmsPlugin::start(&socket, "key-1");
+    let (path, raw) = (config(folder.path(), &kms(&socket)), memory());
+    let (one, other) = (server(&path, &raw, FAST).await, server(&path, &raw, FAST).await);
+    let reader = server(&path, &raw, FAST).await;
+    one.engine.create(&key("a"), PLAIN.into(), None).await.unwrap();
+    other.engine.create(&key("b"), PLAIN.into(), None).await.unwrap();
+    // The reader knows the seed of the first value, and needs the plug-in for that of the second.
+    assert_eq!(read(&reader, &key("a")).await.unwrap(), PLAIN);
+    plugin.stop();
+    let misses = || {
+        let shown = reader.metrics.show();
+        let name = "apiserver_storage_envelope_transformation_cache_misses_total ";
+        let line = shown.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.parse::<usize>().unwrap()
+    };
+    let before = misses();
+    let mut watch = reader.engine.watch(b"/registry/", Revision::INITIAL).await.unwrap();
+    until(async || {
+        let mut next = pin!(watch.next());
+        let heard = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
+        assert!(!heard, "the plug-in does not answer");
+        misses() > before
+    })
+    .await;
+    plugin.resume();
+    let heard = soon(watch.next()).await.unwrap().events;
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    assert_eq!(heard[0].unreadable, None);
+    assert_eq!(heard[0].current.as_ref().unwrap().value, PLAIN);
 }

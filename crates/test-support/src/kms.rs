@@ -34,6 +34,8 @@ struct State {
     /// Version that it reports (v1).
     version: String,
     key_id: String,
+    /// Key ID that it encrypts with, if that is not the reported one.
+    encrypts_with: Option<String>,
     healthz: String,
     /// Plaintexts by key ID and ciphertext.
     known: BTreeMap<(String, Vec<u8>), Vec<u8>>,
@@ -46,6 +48,7 @@ impl KmsPlugin {
         let state = State {
             version: "v1beta1".to_owned(),
             key_id: key_id.to_owned(),
+            encrypts_with: None,
             healthz: "ok".to_owned(),
             known: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -62,6 +65,11 @@ impl KmsPlugin {
     /// Encrypts with another key from now on; earlier ciphertexts can still be decrypted.
     pub fn rotate(&self, key_id: &str) {
         self.state().key_id = key_id.to_owned();
+    }
+
+    /// Encrypts with another key than it reports, or with the reported one again.
+    pub fn encrypt_with(&self, key_id: Option<&str>) {
+        self.state().encrypts_with = key_id.map(str::to_owned);
     }
 
     /// Sets the version that it reports (v1).
@@ -134,7 +142,8 @@ impl State {
             ]
             .concat(),
             "Encrypt" => {
-                let (plain, key_id) = (field(1), self.key_id.clone());
+                let key_id = self.encrypts_with.as_ref().unwrap_or(&self.key_id).clone();
+                let plain = field(1);
                 let sealed: Vec<u8> = plain.iter().map(|byte| byte ^ 0x5a).collect();
                 self.known.insert((key_id.clone(), sealed.clone()), plain);
                 let note = [bytes(1, b"note.example.com"), bytes(2, b"1")].concat();
