@@ -25,6 +25,8 @@ mod proxy;
 mod registered;
 mod service_resolver;
 mod strategy;
+#[cfg(test)]
+mod testing;
 mod upstream;
 
 pub use aggregator::{Aggregator, Config};

@@ -169,3 +169,54 @@ impl ApiServices {
         Some(Arc::new(Registered { service, upstream }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json::{Unknown, decode_any};
+
+    use super::*;
+    use crate::api_service::GROUP;
+    use crate::testing::storage;
+
+    /// Connections are kept while the server and what it is trusted by stay the same.
+    #[tokio::test]
+    async fn connections_change_with_their_server() {
+        let spec = |of: &str| {
+            format!(
+                r#"{{"group":"e.x","version":"v1","groupPriorityMinimum":1000,"versionPriority":15,{of}}}"#
+            )
+        };
+        let service = |name: &str, namespace: &str, port: u16| {
+            format!(r#""service":{{"name":"{name}","namespace":"{namespace}","port":{port}}}"#)
+        };
+        let (same, trusted) = (service("s", "n", 443), r#""caBundle":"YQ==""#);
+        for (what, after, kept) in [
+            ("nothing", format!("{same},{trusted}"), true),
+            ("priority", format!(r#"{same},{trusted},"versionPriority":16"#), true),
+            ("name", format!("{},{trusted}", service("t", "n", 443)), false),
+            ("namespace", format!("{},{trusted}", service("s", "m", 443)), false),
+            ("port", format!("{},{trusted}", service("s", "n", 444)), false),
+            ("CA bundle", format!(r#"{same},"caBundle":"Yg==""#), false),
+            ("no CA bundle", same.clone(), false),
+            ("verification", format!(r#"{same},{trusted},"insecureSkipTLSVerify":true"#), false),
+        ] {
+            let (storage, _caches) =
+                storage(GROUP, "APIService", "apiregistration.k8s.io/apiservices");
+            let services = ApiServices::new(storage.clone(), None, Dialer::default());
+            let mut known = All::default();
+            let mut upstreams = Vec::new();
+            for of in [format!("{same},{trusted}"), after] {
+                let text = format!(r#"{{"metadata":{{"name":"v1.e.x"}},"spec":{}}}"#, spec(&of));
+                let object = decode_any(text.as_bytes(), Unknown::Ignore).expect(&text).value;
+                storage.discard("", "v1.e.x").await.unwrap();
+                storage.insert(object).await.unwrap();
+                let snapshot = storage.cache.snapshot(At::Consistent).await.unwrap();
+                let one = services.read(snapshot.get("v1.e.x").unwrap(), &known).unwrap();
+                upstreams.extend(one.upstream.clone());
+                known.insert("v1.e.x".to_owned(), one);
+            }
+            assert_eq!(upstreams.len(), 2, "{what}");
+            assert_eq!(Arc::ptr_eq(&upstreams[0], &upstreams[1]), kept, "{what}");
+        }
+    }
+}

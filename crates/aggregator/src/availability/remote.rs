@@ -1,6 +1,9 @@
 //! Availability of remote APIServices (upstream: AvailableConditionController): their Service exists, it has endpoints,
 //! and one of them answers.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -141,7 +144,7 @@ impl RemoteAvailability {
         self.looked().insert(name.to_owned(), monotonic_now());
         let (condition, failed) = match self.check_service(service)? {
             Some(condition) => (condition, Ok(())),
-            None => match self.check_server(service, upstream).await {
+            None => match check_server(&self.remote.resolver, &service.path(), upstream).await {
                 Ok(()) => (passed(), Ok(())),
                 Err(error) => {
                     let condition = unavailable("FailedDiscoveryCheck", error.clone());
@@ -171,30 +174,29 @@ impl RemoteAvailability {
         let slices = slices(&self.remote.endpoint_slices, namespace, name)?;
         Ok(missing(&found, &slices, *port, &place))
     }
+}
 
-    /// Requests the discovery document of the version.
-    async fn check_server(
-        &self,
-        service: &ApiService,
-        upstream: &Arc<Upstream>,
-    ) -> Result<(), String> {
-        upstream.server.check()?;
-        let mut attempts = JoinSet::new();
-        for _ in 0..ATTEMPTS {
-            let (resolver, upstream) = (self.remote.resolver.clone(), upstream.clone());
-            let path = service.path();
-            let ask = async move { ask(&resolver, &upstream, &path).await };
-            attempts.spawn(Metered::task(Box::pin(ask), "remote-availability"));
-        }
-        let mut last = Ok(());
-        while let Some(ended) = attempts.join_next().await {
-            last = ended.unwrap_or_else(|error| Err(error.to_string()));
-            if last.is_ok() {
-                break;
-            }
-        }
-        last
+/// Requests the discovery document of a version.
+async fn check_server(
+    resolver: &Arc<ServiceResolver>,
+    path: &str,
+    upstream: &Arc<Upstream>,
+) -> Result<(), String> {
+    upstream.server.check()?;
+    let mut attempts = JoinSet::new();
+    for _ in 0..ATTEMPTS {
+        let (resolver, upstream, path) = (resolver.clone(), upstream.clone(), path.to_owned());
+        let ask = async move { ask(&resolver, &upstream, &path).await };
+        attempts.spawn(Metered::task(Box::pin(ask), "remote-availability"));
     }
+    let mut last = Ok(());
+    while let Some(ended) = attempts.join_next().await {
+        last = ended.unwrap_or_else(|error| Err(error.to_string()));
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
 }
 
 /// Condition of a Service with a cluster IP that lacks a port or endpoints. Services of other types are
@@ -258,167 +260,4 @@ fn unavailable(reason: &'static str, message: String) -> Condition {
 
 fn passed() -> Condition {
     Condition { status: "True", reason: "Passed", message: "all checks passed".to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use kevel_api::builtin;
-    use kevel_api::gvk::GroupVersionKind;
-    use kevel_api::value::Value;
-    use kevel_codec::json::{Unknown, decode_any};
-    use kevel_server::storage::{Format, StorageConfig};
-    use kevel_server::type_ref::TypeRef;
-    use kevel_server::webhook::Endpoint;
-    use kevel_store::cache::Caches;
-    use kevel_store::embedded::{Embedded, Options};
-    use kevel_test_support::Ca;
-    use rustls::ServerConfig;
-    use rustls::pki_types::pem::PemObject as _;
-    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio_rustls::TlsAcceptor;
-
-    use super::*;
-    use crate::upstream::Server;
-
-    /// A TLS server on loopback that answers everything with a status line, or closes the connection at once.
-    async fn answering(ca: &Ca, status: Option<&'static str>) -> SocketAddr {
-        let (certificate, key) = ca.server("kubernetes.default.svc");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-            )
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let Some(status) = status else { continue };
-                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-                tokio::spawn(async move {
-                    let _ = stream.read(&mut [0; 4096]).await;
-                    let head = "content-length: 2\r\nconnection: close\r\n\r\n{}";
-                    let _ =
-                        stream.write_all(format!("HTTP/1.1 {status}\r\n{head}").as_bytes()).await;
-                    let _ = stream.shutdown().await;
-                });
-            }
-        });
-        address
-    }
-
-    fn no_services() -> (Arc<Storage>, Caches) {
-        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let config = StorageConfig {
-            kind: GroupVersionKind::new("", "v1", "Service"),
-            ty: TypeRef::BuiltIn(builtin::schema("", "v1", "Service").unwrap()),
-            prefix: "/registry/services/specs/".to_owned(),
-            format: Format::Json,
-            keeps_empty: false,
-            fields: Vec::new(),
-            indexed: Vec::new(),
-            time_to_live: None,
-            form: None,
-            conversion: None,
-            registry: Default::default(),
-        };
-        (Arc::new(Storage::new(config, engine, &caches)), caches)
-    }
-
-    /// Only a successful discovery response makes a server available.
-    #[tokio::test]
-    async fn only_a_successful_answer_makes_a_server_available() {
-        let ca = Ca::new("extension");
-        let (services, _caches) = no_services();
-        for (status, expected) in [
-            (Some("200 OK"), ""),
-            (Some("201 Created"), ""),
-            (Some("206 Partial Content"), ""),
-            (Some("301 Moved Permanently"), "bad status from URL: 301"),
-            (Some("304 Not Modified"), "bad status from URL: 304"),
-            (Some("401 Unauthorized"), "bad status from URL: 401"),
-            (Some("403 Forbidden"), "bad status from URL: 403"),
-            (Some("404 Not Found"), "bad status from URL: 404"),
-            (Some("500 Internal Server Error"), "bad status from URL: 500"),
-            (Some("503 Service Unavailable"), "bad status from URL: 503"),
-            (None, "Get \"URL\": "),
-        ] {
-            let address = answering(&ca, status).await;
-            let upstream = Upstream {
-                service: ServiceReference {
-                    namespace: "default".into(),
-                    name: "kubernetes".into(),
-                    port: 443,
-                },
-                server: Server::new(Endpoint {
-                    ca: Some(ca.pem.clone().into_bytes()),
-                    server_name: Some("kubernetes.default.svc".to_owned()),
-                    ..Endpoint::default()
-                }),
-            };
-            let resolver = ServiceResolver::cluster_ip(services.clone()).with_own_address(address);
-            let asked = ask(&resolver, &upstream, "/apis/e.x/v1").await;
-            let url = format!("https://{address}/apis/e.x/v1");
-            let expected = expected.replace("URL", &url);
-            match asked {
-                Ok(()) => assert_eq!(expected, "", "{status:?}"),
-                Err(error) => {
-                    let start = format!("failing or missing response from {url}: {expected}");
-                    assert!(
-                        !expected.is_empty() && error.starts_with(&start),
-                        "{status:?}: {error}"
-                    );
-                }
-            }
-        }
-    }
-
-    fn value(text: &str) -> Value {
-        decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
-    }
-
-    #[test]
-    fn a_service_that_cannot_be_asked_says_why() {
-        let service = r#"{"spec":{"type":"ClusterIP","ports":[{"name":"https","port":443}]}}"#;
-        let slice = |ready: bool, name: &str| {
-            format!(
-                r#"{{"ports":[{{"name":"{name}","port":6443}}],"endpoints":[{{"conditions":{{"ready":{ready}}}}}]}}"#
-            )
-        };
-        let none = r#"MissingEndpoints endpointslices for service/s in "n" have no addresses with port name "https""#;
-        for (service, slices, port, expected) in [
-            (service, vec![slice(true, "https")], 443, ""),
-            (service, vec![slice(false, "https"), slice(true, "https")], 443, ""),
-            (service, vec![slice(false, "https"), slice(true, "other")], 443, none),
-            (
-                service,
-                vec![],
-                443,
-                r#"EndpointsNotFound cannot find endpointslices for service/s in "n""#,
-            ),
-            (
-                service,
-                vec![],
-                80,
-                r#"ServicePortError service/s in "n" is not listening on port 80"#,
-            ),
-            (r#"{"spec":{"type":"ExternalName"}}"#, vec![], 443, ""),
-        ] {
-            let slices = slices.iter().map(|slice| Arc::new(RoutedSlice::read(&value(slice))));
-            let slices: Vec<_> = slices.collect();
-            let service = RoutedService::read(&value(service));
-            let found = missing(&service, &slices, port, r#"service/s in "n""#);
-            let found = found.map(|found| format!("{} {}", found.reason, found.message));
-            assert_eq!(found.unwrap_or_default(), expected);
-        }
-    }
 }

@@ -83,7 +83,57 @@ fn service_of(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use kevel_codec::json::{Unknown, decode_any};
+    use kevel_server::egress::Dialer;
+    use kevel_server::request::RequestBody;
+    use kevel_server::user::User;
+
     use super::*;
+    use crate::api_service::{ApiService, GROUP};
+    use crate::testing::{ExtensionServer, storage};
+
+    /// A server that is not available, or not found, is not asked.
+    #[tokio::test]
+    async fn requests_reach_servers_that_are_available() {
+        let (services, _caches) = storage("", "Service", "services/specs");
+        let (known, _known) = storage(GROUP, "APIService", "apiregistration.k8s.io/apiservices");
+        let server = ExtensionServer::start(&["200 OK"]).await;
+        for (available, port, expected, asked) in [
+            ("True", 443, 200, 1),
+            ("False", 443, 503, 0),
+            ("Unknown", 443, 503, 0),
+            ("True", 80, 503, 0),
+        ] {
+            let object = format!(
+                r#"{{"metadata":{{"name":"v1.e.x"}},"spec":{{"group":"e.x","version":"v1",
+                    "service":{{"namespace":"default","name":"kubernetes","port":{port}}}}},
+                    "status":{{"conditions":[{{"type":"Available","status":"{available}"}}]}}}}"#
+            );
+            let object = decode_any(object.as_bytes(), Unknown::Ignore).unwrap().value;
+            let service = ApiService::read(&object);
+            let mut upstream = Arc::into_inner(server.upstream()).unwrap();
+            upstream.service.port = port;
+            let one = Registered { service, upstream: Some(Arc::new(upstream)) };
+            let proxy = Proxy {
+                services: Arc::new(ApiServices::new(known.clone(), None, Dialer::default())),
+                resolver: Arc::new(server.resolver(&services)),
+                reject_forwarding_redirects: false,
+            };
+            let parts = http::Request::get("/apis/e.x/v1/things").body(()).unwrap().into_parts().0;
+            let body = RequestBody::Bytes(Bytes::new());
+            let mut request = Request::new(parts, body, Arc::default()).unwrap();
+            request.user = Some(Arc::new(User::anonymous()));
+            let before = server.connections();
+            let answer = proxy.pass_on(&one, request).await;
+            assert_eq!(answer.status(), expected, "{available} {port}");
+            if expected != 200 {
+                let text = answer.body().bytes().unwrap();
+                assert_eq!(text, "service unavailable\n", "{available} {port}");
+            }
+            assert_eq!(server.connections() - before, asked, "{available} {port}");
+        }
+    }
 
     #[test]
     fn a_path_has_its_api_service() {
