@@ -133,3 +133,68 @@ impl Turn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kevel_store::Revision;
+
+    use super::super::params::Kinds;
+    use super::*;
+    use crate::predicates::tests::{World, read};
+
+    /// Expressions, of which none is evaluated here.
+    struct NoExpressions;
+
+    impl Evaluator for NoExpressions {
+        fn compile(_: &Arc<str>, _: &Value) -> Self {
+            NoExpressions
+        }
+    }
+
+    /// A policy or binding that cannot be matched with a request is not left out: its failure policy decides.
+    #[tokio::test]
+    async fn selectors_that_fail_are_errors_of_their_policy() {
+        let world = World::new().await;
+        let red = "namespaceSelector: {matchLabels: {team: red}}, objectSelector: {}";
+        let all = "namespaceSelector: {}, objectSelector: {}";
+        let unknown = "namespaceSelector: {}, \
+                       objectSelector: {matchExpressions: [{key: app, operator: Like}]}";
+        let like = "Internal error occurred: \"Like\" is not a valid label selector operator";
+        let gone = "namespaces \"gone\" not found";
+        for (policy, binding, namespace, expected) in [
+            (all, all, "a", "invoked".to_owned()),
+            (red, red, "a", "invoked".to_owned()),
+            (red, all, "b", String::new()),
+            (all, red, "b", String::new()),
+            (red, all, "gone", format!("policy failed to configure policy: {gone}")),
+            (all, red, "gone", format!("binding failed to configure binding: {gone}")),
+            (unknown, all, "a", format!("policy failed to configure policy: {like}")),
+            (all, unknown, "a", format!("binding failed to configure binding: {like}")),
+        ] {
+            let rules =
+                "[{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}]";
+            let spec = format!("{{matchConstraints: {{resourceRules: {rules}, {policy}}}}}");
+            let policy = read(&format!("{{metadata: {{name: p}}, spec: {spec}}}"));
+            let binding = format!("{{policyName: p, matchResources: {{{binding}}}}}");
+            let binding = read(&format!("{{metadata: {{name: b}}, spec: {binding}}}"));
+            let hooks: [Hook<NoExpressions>; 1] = [Hook {
+                policy: Arc::new(Policy::new("p", Revision::INITIAL, &policy)),
+                bindings: vec![Arc::new(Binding::new("b", Revision::INITIAL, &binding))],
+            }];
+            let params = Params::new(Vec::new(), Kinds::Said);
+            let write = format!("CREATE v1 pods {namespace}/x with app=web");
+            let found = world.with(&write, async |subject, object| {
+                let selected = select(&hooks, subject, object, &params).await;
+                let shown = selected.into_iter().map(|selected| match selected {
+                    Ok(_) => "invoked".to_owned(),
+                    Err(error) => {
+                        let of = if error.binding.is_some() { "binding" } else { "policy" };
+                        format!("{of} {}", error.message())
+                    }
+                });
+                shown.collect::<Vec<_>>().join("; ")
+            });
+            assert_eq!(found.await, expected, "{write}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ mod equivalent;
 mod rule;
 mod selector;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,6 +1,8 @@
 //! Tests of predicates: text tables of requests and match criteria, after the rules of the reference's tests and
 //! documentation.
 
+mod exempt;
+
 use std::collections::BTreeMap;
 
 use kevel_api::builtin;
@@ -56,22 +58,57 @@ const ROWS: &[Row] = &[
     (
         "admissionregistration.k8s.io/v1",
         "validatingwebhookconfigurations",
-        "ValidatingWebhookConfiguration",
+        VALIDATING_HOOKS,
         "",
         &[],
     ),
+    ("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", MUTATING_HOOKS, "", &[]),
+    (
+        "admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicies",
+        VALIDATING_POLICY,
+        "",
+        &[("status", "admissionregistration.k8s.io/v1", VALIDATING_POLICY)],
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        "",
+        &[],
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "mutatingadmissionpolicies",
+        "MutatingAdmissionPolicy",
+        "",
+        &[],
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "mutatingadmissionpolicybindings",
+        "MutatingAdmissionPolicyBinding",
+        "",
+        &[],
+    ),
+    ("admissionregistration.k8s.io/v1", "others", "Other", "", &[]),
+    ("example.com/v1", "validatingwebhookconfigurations", VALIDATING_HOOKS, "", &[]),
 ];
+
+const VALIDATING_HOOKS: &str = "ValidatingWebhookConfiguration";
+const MUTATING_HOOKS: &str = "MutatingWebhookConfiguration";
+const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 
 const NAMESPACED: [&str; 3] = ["pods", "events", "deployments"];
 
-struct World {
+pub(crate) struct World {
     matcher: Matcher,
     rows: Arc<Resources>,
     _caches: Caches,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
         let caches = Caches::start(engine.clone(), "/registry/");
         let mut storages: BTreeMap<&str, Arc<Storage>> = BTreeMap::new();
@@ -139,6 +176,32 @@ impl World {
 
     /// Matches a request: `CREATE apps/v1 deployments/scale a/web`, optionally with its new and old labels.
     async fn ask(&self, criteria: &MatchCriteria, write: &str) -> String {
+        self.with(write, async |subject, object| {
+            let attributes = subject.attributes;
+            match criteria.matches(subject, object).await {
+                Err(error) => format!("{} {}", error.status().code, error.status().message),
+                Ok(None) => "no".into(),
+                Ok(Some(matched)) => {
+                    let resource = matched.resource(attributes);
+                    let (version, kind) = (resource.api_version(), matched.kind(attributes));
+                    format!(
+                        "{version} {} as {} {}",
+                        resource.plural,
+                        kind.group_version(),
+                        kind.kind
+                    )
+                }
+            }
+        })
+        .await
+    }
+
+    /// Result of `work` with a request and its object.
+    pub(crate) async fn with<R>(
+        &self,
+        write: &str,
+        work: impl AsyncFnOnce(&Subject<'_>, Option<&Value>) -> R,
+    ) -> R {
         let (write, labels) = write.split_once(" with ").unwrap_or((write, ""));
         let (labels, old) = labels.split_once(" was ").unwrap_or((labels, ""));
         let words: Vec<&str> = write.split_whitespace().collect();
@@ -171,15 +234,7 @@ impl World {
             reinvocation: None,
         };
         let subject = self.matcher.subject(&attributes);
-        match criteria.matches(&subject, object.as_ref()).await {
-            Err(error) => format!("{} {}", error.status().code, error.status().message),
-            Ok(None) => "no".into(),
-            Ok(Some(matched)) => {
-                let resource = matched.resource(&attributes);
-                let (version, kind) = (resource.api_version(), matched.kind(&attributes));
-                format!("{version} {} as {} {}", resource.plural, kind.group_version(), kind.kind)
-            }
-        }
+        work(&subject, object.as_ref()).await
     }
 
     /// Checks a table: criteria above their requests, which are indented, with the expected result behind an arrow.
@@ -201,7 +256,7 @@ impl World {
     }
 }
 
-fn read(text: &str) -> Value {
+pub(crate) fn read(text: &str) -> Value {
     yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value
 }
 
