@@ -135,7 +135,7 @@ async fn delete_objects_of(row: &Arc<Resource>) -> Result<(), (&'static str, Str
 
 /// Deletes objects directly in the storage, as in the reference: admission webhooks cannot keep a definition, and no
 /// path is involved that another definition might serve.
-async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusError> {
+pub(super) async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusError> {
     let mut running = JoinSet::new();
     for key in keys {
         let (row, key) = (row.clone(), key.clone());

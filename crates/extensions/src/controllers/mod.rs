@@ -7,6 +7,8 @@ mod known;
 mod naming;
 mod non_structural_schema;
 mod serving;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,10 +131,7 @@ async fn inform(context: &Context, mut serving: Serving, synced: signal::Sender<
                         Some(None) => {}
                         None => {
                             let gone = delivery.event.previous().map(|object| object.key());
-                            let name = gone.unwrap_or_default();
-                            serving.remove(name);
-                            context.known.forget(name);
-                            context.naming.add(name);
+                            forget(context, &mut serving, gone.unwrap_or_default());
                         }
                     }
                 }
@@ -171,6 +170,13 @@ fn hear(context: &Context, serving: &mut Serving, definition: &Value) {
     if definition.is_being_deleted() {
         context.finalizing.add(name);
     }
+}
+
+/// A definition is gone: its rows go, and its names are free.
+fn forget(context: &Context, serving: &mut Serving, name: &str) {
+    serving.remove(name);
+    context.known.forget(name);
+    context.naming.add(name);
 }
 
 impl Context {

@@ -186,4 +186,28 @@ mod tests {
             assert_eq!((condition.reason, &*condition.message), (reason, message), "{names}");
         }
     }
+    /// A definition is installed once its names are accepted, and stays established.
+    #[test]
+    fn a_definition_is_established_by_its_names() {
+        let installing = Some("False Installing");
+        for (known, accepted, expected) in [
+            (None, "True", installing),
+            (None, "False", Some("False NotAccepted")),
+            (Some(r#""status":"False","reason":"NotAccepted""#), "True", installing),
+            (Some(r#""status":"False","reason":"NotAccepted""#), "False", None),
+            (Some(r#""status":"False","reason":"Installing""#), "False", None),
+            (Some(r#""status":"True","reason":"InitialNamesAccepted""#), "True", None),
+            (Some(r#""status":"True","reason":"InitialNamesAccepted""#), "False", None),
+        ] {
+            let condition =
+                known.map_or(String::new(), |known| format!(r#"{{"type":"Established",{known}}}"#));
+            let text = format!(r#"{{"status": {{"conditions": [{condition}]}}}}"#);
+            let definition =
+                json::decode_any(text.as_bytes(), json::Unknown::Ignore).unwrap().value;
+            let accepted_names = Condition::new(condition::NAMES_ACCEPTED, accepted, "", "");
+            let found = established(Definition(&definition), &accepted_names);
+            let found = found.map(|found| format!("{} {}", found.status, found.reason));
+            assert_eq!(found.as_deref(), expected, "{known:?} {accepted}");
+        }
+    }
 }

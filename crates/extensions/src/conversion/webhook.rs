@@ -140,22 +140,8 @@ impl Webhook {
         let sent: Vec<&Value> = others.iter().filter_map(|index| objects.get(*index)).collect();
         let failed = |why: String| format!("conversion webhook for {kind} failed: {why}");
         let converted = self.review(&sent, &wanted).await.map_err(failed)?;
-        if converted.len() != sent.len() {
-            return Err(format!(
-                "conversion webhook for {kind} returned {} objects, expected {}",
-                converted.len(),
-                sent.len()
-            ));
-        }
-        let alone = sent.len() == 1;
-        for (position, (index, mut converted)) in others.into_iter().zip(converted).enumerate() {
-            let Some(original) = objects.get_mut(index) else { continue };
-            accept(original, &mut converted, to).map_err(|refusal| {
-                let why = refusal.at(Some(position).filter(|_| !alone));
-                format!("conversion webhook for {kind} returned invalid {why}")
-            })?;
-            *original = converted;
-        }
+        replace(&mut objects, &others, converted, to)
+            .map_err(|why| format!("conversion webhook for {kind} returned {why}"))?;
         Ok(objects)
     }
 
@@ -193,6 +179,36 @@ impl Webhook {
         let answer = client.post_json_limited("", body.into(), REQUEST_TIMEOUT, limit).await;
         answer.and_then(succeeded).map_err(|error| error.to_string())
     }
+}
+
+/// Reason to refuse the objects of an answer.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum UnfitObjects {
+    #[error("{found} objects, expected {sent}")]
+    Count { found: usize, sent: usize },
+    #[error("invalid {0}")]
+    Refused(String),
+}
+
+/// Puts converted objects in the place of those that were sent, in the same order.
+fn replace(
+    objects: &mut [Value],
+    sent: &[usize],
+    converted: Vec<Value>,
+    to: &GroupVersion,
+) -> Result<(), UnfitObjects> {
+    if converted.len() != sent.len() {
+        return Err(UnfitObjects::Count { found: converted.len(), sent: sent.len() });
+    }
+    let alone = sent.len() == 1;
+    for (position, (index, mut converted)) in sent.iter().zip(converted).enumerate() {
+        let Some(original) = objects.get_mut(*index) else { continue };
+        accept(original, &mut converted, to).map_err(|refusal| {
+            UnfitObjects::Refused(refusal.at(Some(position).filter(|_| !alone)))
+        })?;
+        *original = converted;
+    }
+    Ok(())
 }
 
 /// CA bundle of a definition's webhook (PEM).
@@ -234,4 +250,100 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
     }
     let converted = response.at_mut(&["convertedObjects"]).and_then(Value::as_list_mut);
     Ok(converted.map(std::mem::take).into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Value {
+        json::decode_any(text.as_bytes(), json::Unknown::Ignore).expect(text).value
+    }
+
+    /// An answer is that of this review, says that it succeeded, and has the objects; v1beta1 is not checked as
+    /// strictly.
+    #[test]
+    fn answers_are_those_of_the_review() {
+        let answer = |api_version: &str, kind: &str, response: &str| {
+            let api_version = format!("apiextensions.k8s.io/{api_version}");
+            format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","response":{response}}}"#)
+        };
+        let review = |response: &str| answer("v1", "ConversionReview", response);
+        let success = r#"{"uid":"u","result":{"status":"Success"},"convertedObjects":[{"a":1}]}"#;
+        let told = r#"{"uid":"u","result":{"status":"Failure","message":"not this one"}}"#;
+        let untold = r#"{"uid":"u","result":{"status":"Failure"},"convertedObjects":[{"a":1}]}"#;
+        let nothing = r#"{"uid":"u","convertedObjects":[{"a":1}]}"#;
+        let other = r#"{"uid":"v","result":{"status":"Success"},"convertedObjects":[{"a":1}]}"#;
+        let kind = "apiextensions.k8s.io/v1, Kind=ConversionReview";
+        let expected = |found: &str| format!("expected webhook response of {kind}, got {found}");
+        let cases = [
+            (review(success), Ok(1), Ok(1)),
+            (review(r#"{"uid":"u","result":{"status":"Success"}}"#), Ok(0), Ok(0)),
+            (review(other), Err(r#"expected response.uid="u", got "v""#.to_owned()), Ok(1)),
+            (review(told), Err("not this one".to_owned()), Err("not this one")),
+            (
+                review(untold),
+                Err("response.result.status was 'Failure', not 'Success'".to_owned()),
+                Err("response.result.status was 'Failure', not 'Success'"),
+            ),
+            (
+                review(nothing),
+                Err("response.result.status was '', not 'Success'".to_owned()),
+                Err("response.result.status was '', not 'Success'"),
+            ),
+            (review("null"), Err("no response provided".to_owned()), Err("no response provided")),
+            (
+                answer("v1beta1", "ConversionReview", success),
+                Err(expected("apiextensions.k8s.io/v1beta1, Kind=ConversionReview")),
+                Ok(1),
+            ),
+            (
+                answer("v1", "AdmissionReview", success),
+                Err(expected("apiextensions.k8s.io/v1, Kind=AdmissionReview")),
+                Ok(1),
+            ),
+        ];
+        for (answer, strict, lenient) in cases {
+            let objects = |version: &str| {
+                read_answer(read(&answer), version, "u").map(|converted| converted.len())
+            };
+            assert_eq!(objects("v1"), strict, "{answer}");
+            assert_eq!(objects("v1beta1"), lenient.map_err(str::to_owned), "{answer}");
+        }
+    }
+
+    #[test]
+    fn every_object_that_was_sent_comes_back_in_its_place() {
+        let object = |version: &str, name: &str| {
+            format!(
+                r#"{{"apiVersion":"e.com/{version}","kind":"Widget","metadata":{{"name":"{name}"}}}}"#
+            )
+        };
+        // The second object is in the wanted version already.
+        let objects = [object("v1", "a"), object("v2", "b"), object("v1", "c")];
+        let (a, b, c) = (object("v2", "a"), object("v2", "b"), object("v2", "c"));
+        for (converted, expected) in [
+            (vec![&a, &c], Ok(())),
+            (vec![], Err("0 objects, expected 2")),
+            (vec![&a], Err("1 objects, expected 2")),
+            (vec![&a, &b, &c], Err("3 objects, expected 2")),
+            (
+                vec![&c, &a],
+                Err("invalid converted object at index 0: must have the same name: a != c"),
+            ),
+            (
+                vec![&a, &b],
+                Err("invalid converted object at index 1: must have the same name: c != b"),
+            ),
+        ] {
+            let mut found: Vec<Value> = objects.iter().map(|object| read(object)).collect();
+            let converted = converted.into_iter().map(|object| read(object)).collect();
+            let replaced = replace(&mut found, &[0, 2], converted, &"e.com/v2".parse().unwrap());
+            let told = replaced.as_ref().map(drop).map_err(UnfitObjects::to_string);
+            assert_eq!(told, expected.map_err(str::to_owned));
+            if replaced.is_ok() {
+                assert_eq!(found, [&a, &b, &c].map(|object| read(object)));
+            }
+        }
+    }
 }

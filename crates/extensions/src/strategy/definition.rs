@@ -163,6 +163,42 @@ mod tests {
         assert_eq!(strategy.reset_by_status(), RESET_SPEC);
     }
 
+    /// Objects may be left in each version that ever was the storage version: none is forgotten, none is noted twice.
+    #[test]
+    fn versions_that_stored_objects_are_remembered() {
+        let strategy = DefinitionStrategy { clock: Clock::system(), observed_generations: true };
+        let definition = |storage: &str, stored: &[&str]| {
+            let version =
+                |name: &str| format!(r#"{{"name":"{name}","storage":{}}}"#, name == storage);
+            let stored: Vec<_> = stored.iter().map(|name| format!(r#""{name}""#)).collect();
+            let text = format!(
+                r#"{{"spec":{{"versions":[{},{}]}},"status":{{"storedVersions":[{}]}}}}"#,
+                version("v1"),
+                version("v2"),
+                stored.join(",")
+            );
+            json::decode_any(text.as_bytes(), json::Unknown::Ignore).unwrap().value
+        };
+        let stored = |object: &Value| {
+            let stored = object.list_at(&["status", "storedVersions"]).iter();
+            stored.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        for (storage, before, created, updated) in [
+            ("v1", &[][..], "v1", "v1"),
+            ("v1", &["v1"], "v1", "v1"),
+            ("v2", &["v1"], "v2", "v1 v2"),
+            ("v1", &["v1", "v2"], "v1", "v1 v2"),
+            ("v2", &["v1", "v2"], "v2", "v1 v2"),
+        ] {
+            let mut object = definition(storage, before);
+            strategy.prepare_for_create(&mut object);
+            assert_eq!(stored(&object), created, "{storage} {before:?}");
+            let mut object = definition(storage, before);
+            strategy.prepare_for_update(&mut object, &Value::Null);
+            assert_eq!(stored(&object), updated, "{storage} {before:?}");
+        }
+    }
+
     #[test]
     fn formats_that_nobody_checks_are_warned_of_when_they_are_new() {
         let known = r#""a":{"type":"string","format":"date-time"},"b":{"type":"integer","format":"int64"},

@@ -222,3 +222,85 @@ fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let warning = |problem| format!("metadata.finalizers: {quoted}: {problem}");
     problems.into_iter().map(warning).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Value {
+        json::decode_any(text.as_bytes(), json::Unknown::Ignore).expect(text).value
+    }
+
+    fn strategy() -> CustomResource {
+        let schema = r#"{"type":"object","properties":{
+            "spec":{"type":"object",
+                "properties":{
+                    "size":{"type":"integer","maximum":9},
+                    "tags":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}},
+                "x-kubernetes-validations":[
+                    {"rule":"!has(self.size) || self.size != 7","message":"not seven"},
+                    {"rule":"!has(oldSelf.size) || has(self.size)","message":"sized"}]},
+            "status":{"type":"object","properties":{"ready":{"type":"boolean"}}}}}"#;
+        let definition = json(
+            r#"{"spec":{"group":"e.com","scope":"Namespaced","versions":[{"name":"v1"}]},
+                "status":{"acceptedNames":{"kind":"Widget"}}}"#,
+        );
+        let definition = Definition(&definition);
+        let version = definition.versions().next().unwrap();
+        CustomResource::new(definition, version, Bytes::from_static(schema.as_bytes()), None)
+    }
+
+    /// Paths of the errors of a write of `new` over `old`.
+    fn errors(
+        write: fn(&CustomResource, &Value, &Value) -> FieldErrors,
+        old: &str,
+        new: &str,
+    ) -> String {
+        let object = |spec: &str| {
+            json(&format!(
+                r#"{{"apiVersion":"e.com/v1","kind":"Widget","metadata":{{"name":"a"}},{spec}}}"#
+            ))
+        };
+        let errors = write(&strategy(), &object(new), &object(old)).into_told();
+        let errors: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+        errors.join("; ")
+    }
+
+    #[test]
+    fn every_check_belongs_to_every_write() {
+        let create: fn(&CustomResource, &Value, &Value) -> FieldErrors =
+            |strategy, new, _| strategy.validate_create(new);
+        let update = CustomResource::validate_update;
+        let status = CustomResource::validate_status_update;
+        let (seven, unsized_) =
+            (r#"spec: Invalid value: not seven"#, r#"spec: Invalid value: sized"#);
+        let twice = r#"spec.tags[1]: Duplicate value: "x""#;
+        let blocked = "<nil>: Invalid value: null: some validation rules were not checked because the \
+                       object was invalid; correct the existing errors to complete validation";
+        let large =
+            "spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9";
+        let ready = r#"status.ready: Invalid value: "string": ready in body must be of type boolean: "string""#;
+        let (none, whole) = (r#""spec":{}"#, r#""spec":{"size":1}"#);
+        for (old, new, of_create, of_update, of_status) in [
+            (none, whole, "", "", ""),
+            (none, r#""spec":{"size":7}"#, seven, seven, seven),
+            (r#""spec":{"size":7}"#, r#""spec":{"size":7}"#, seven, "", ""),
+            // A rule about changes is for updates.
+            (whole, none, "", unsized_, unsized_),
+            (none, r#""spec":{"tags":["x","x"]}"#, twice, twice, twice),
+            (r#""spec":{"tags":["x","x"]}"#, r#""spec":{"tags":["x","x"]}"#, twice, "", ""),
+        ] {
+            assert_eq!(errors(create, old, new), of_create, "create {new} over {old}");
+            assert_eq!(errors(update, old, new), of_update, "update {new} over {old}");
+            assert_eq!(errors(status, old, new), of_status, "status {new} over {old}");
+        }
+        // Rules see only objects of the schema.
+        let (wrong, both) = (r#""spec":{"size":10}"#, r#""spec":{"size":"7","tags":[]}"#);
+        assert_eq!(errors(create, none, wrong), large);
+        let found = errors(create, none, both);
+        assert!(found.ends_with(blocked), "{found}");
+        assert!(!found.contains("not seven"), "{found}");
+        let found = errors(status, none, r#""spec":{"size":7},"status":{"ready":"yes"}"#);
+        assert!(found.starts_with(ready), "{found}");
+    }
+}
