@@ -322,7 +322,6 @@ const HARMLESS: &[(&str, &str)] = &[
     ("log-json-info-buffer-size", "logs"),
     ("log-text-info-buffer-size", "logs"),
     ("show-hidden-metrics-for-version", "metrics"),
-    ("tracing-config-file", "traces"),
 ];
 
 #[test]

@@ -13,6 +13,9 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that is authorized for everything.
 pub const PRIVILEGED: &str = "system:masters";
 
+/// The group of monitoring, which may decide what is traced.
+pub const MONITORING: &str = "system:monitoring";
+
 /// The group of nodes.
 pub const NODES: &str = "system:nodes";
 /// Prefix of the user names of nodes.

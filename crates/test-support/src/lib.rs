@@ -9,6 +9,8 @@ mod certificates;
 mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "collector")]
+mod collector;
 mod etcd;
 pub mod facts;
 #[cfg(feature = "in-memory")]
@@ -34,6 +36,8 @@ pub use certificates::{Ca, write_pair};
 pub use client::Client;
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
+#[cfg(feature = "collector")]
+pub use collector::{Collector, Received};
 pub use etcd::EtcdServer;
 #[cfg(feature = "in-memory")]
 pub use in_memory::{InMemory, Warnings};

@@ -12,6 +12,7 @@ use kevel_codec::json;
 use kevel_server::admission::Attributes;
 use kevel_server::latency_trackers::Phase;
 use kevel_server::webhook::{Client, Error, REQUEST_TIMEOUT};
+use kevel_trace::{Span, text};
 
 use super::annotations;
 use super::client::ClientManager;
@@ -63,7 +64,11 @@ pub(super) async fn call(
     };
     let body = request.encode(version);
     let started = Stopwatch::start();
-    let answer = ask(webhook, &client, attributes, body).await;
+    let span = span(webhook, attributes, &uid);
+    let answer = span.scope(ask(webhook, &client, attributes, body)).await;
+    if answer.is_ok() {
+        span.event("Request completed");
+    }
     if let Some(trackers) = attributes.trackers {
         let phase = match webhook.step {
             Step::Admit => Phase::MutatingWebhook,
@@ -77,6 +82,26 @@ pub(super) async fn call(
         true => Ok(response),
         false => Err(Failure::Rejected(rejected(&webhook.name, response.status.as_ref()))),
     }
+}
+
+/// Starts the span of a call.
+fn span(webhook: &Webhook, attributes: &Attributes<'_>, uid: &str) -> Span {
+    let name = match webhook.step {
+        Step::Admit => "Call mutating webhook",
+        Step::Validate => "Call validating webhook",
+    };
+    kevel_trace::start(name, || {
+        let resource = attributes.resource;
+        let version = resource.kind.group_version();
+        vec![
+            text("configuration", &*webhook.configuration),
+            text("webhook", &*webhook.name),
+            text("resource", format!("{version}, Resource={}", resource.plural)),
+            text("subresource", attributes.subresource),
+            text("operation", attributes.operation.name()),
+            text("UID", uid),
+        ]
+    })
 }
 
 /// Posts a review, within the webhook's timeout or the request's deadline, whichever ends first.

@@ -86,6 +86,7 @@ impl ClientManager {
         };
         endpoint.ca = config.ca()?;
         endpoint.user_agent = Some(USER_AGENT);
+        endpoint.traced = true;
         Ok(endpoint.as_user(self.users.of(&config.host_port())))
     }
 }

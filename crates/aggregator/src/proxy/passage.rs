@@ -12,6 +12,7 @@ use kevel_server::handler::Response;
 use kevel_server::proxy::{self, Outgoing, Upgraded, go_on};
 use kevel_server::query::{encode, escape_path};
 use kevel_server::request::{Request, RequestBody, json_text};
+use kevel_server::webhook::{call_span, note_status};
 use kevel_streaming::copy::copy_bidirectional;
 use kevel_streaming::upgrade::is_upgrade_request;
 use tokio::time::{Sleep, sleep};
@@ -50,7 +51,9 @@ impl Passage<'_> {
         let unreachable = |why| format!("error trying to reach service: {why}");
         let mut headers = headers::outgoing(&request, self.address).map_err(unreachable)?;
         self.mark(&mut headers);
-        let answer = self.server.send(self.address, outgoing(request, headers)?);
+        let mut outgoing = outgoing(request, headers)?;
+        let span = call_span(&mut outgoing);
+        let answer = span.scope(self.server.send(self.address, outgoing));
         let mut deadline = is_discovery.then(|| Box::pin(sleep(DISCOVERY)));
         let answer = match &mut deadline {
             None => answer.await,
@@ -60,6 +63,7 @@ impl Passage<'_> {
             },
         };
         let (answer, lease) = answer.map_err(unreachable)?;
+        note_status(&span, &answer);
         Ok(self.incoming(answer, lease, deadline))
     }
 

@@ -28,6 +28,7 @@ use kevel_api::url::Url;
 use kevel_clock::{Clock, Moment, Stopwatch};
 use kevel_server::config_file::sha256;
 use kevel_server::grpc::{UnixService, code_of, shown};
+use kevel_trace::{Span, text};
 use prost::Message;
 use tonic::{Code, Status};
 
@@ -208,16 +209,23 @@ impl Plugin {
         context: Context<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), TransformError> {
+        let span = self.span("TransformToStorage with envelopeTransformer");
         let state = self.state.load();
         let state = state.as_deref().ok_or_else(not_given)?;
         state.check_writable(&self.clock).map_err(unavailable)?;
         self.keep(state.source_key, &state.source);
         let mut object = state.object.clone();
+        span.event("About to encrypt data using DEK");
         let sealed = state.source.cipher.seal(plain, context.key, &mut object.encrypted_data);
-        sealed.map_err(TransformError::Damaged)?;
+        sealed.map_err(|why| failed(&span, "Data encryption failed", why))?;
+        span.event("Data encryption succeeded");
         let (key_id, server) = (&state.source.key_id_hash, &self.server);
         self.metrics.used_key("to_storage", &self.name, key_id, server);
-        object.encode(out).map_err(|error| TransformError::Damaged(error.to_string()))
+        span.event("About to encode encrypted object");
+        let encoded = object.encode(out).map_err(|error| error.to_string());
+        encoded.map_err(|why| failed(&span, "Encoding encrypted object failed", why))?;
+        span.event("Encoded encrypted object");
+        Ok(())
     }
 
     /// Decrypts a value. The plug-in is called if its seed is not cached.
@@ -226,10 +234,14 @@ impl Plugin {
         stored: &[u8],
         context: Context<'_>,
     ) -> Result<Transformed, TransformError> {
-        let object = EncryptedObject::decode(stored).map_err(|_| {
-            TransformError::Damaged("proto: cannot parse invalid wire-format data".to_owned())
-        })?;
-        object::check(&object).map_err(TransformError::Damaged)?;
+        let span = self.span("TransformFromStorage with envelopeTransformer");
+        span.event("About to decode encrypted object");
+        let object = EncryptedObject::decode(stored)
+            .map_err(|_| "proto: cannot parse invalid wire-format data".to_owned());
+        let object = object.and_then(|object| object::check(&object).map(|()| object));
+        let object =
+            object.map_err(|why| failed(&span, "Decoding encrypted object failed", why))?;
+        span.event("Decoded encrypted object");
         // Staleness depends on the plug-in's present key ID.
         let stale = {
             let state = self.state.load();
@@ -237,12 +249,20 @@ impl Plugin {
             object.key_id != now.key_id
                 || object.encrypted_dek_source_type != now.encrypted_dek_source_type
         };
-        let source = self.source(&object).await?;
+        let source = span.scope(self.source(&object)).await?;
         let (key_id, server) = (&source.key_id_hash, &self.server);
         self.metrics.used_key("from_storage", &self.name, key_id, server);
+        span.event("About to decrypt data using DEK");
         let plain = source.cipher.open(&object.encrypted_data, context.key);
-        let value = plain.map_err(TransformError::Damaged)?.into();
+        let plain = plain.map_err(|why| failed(&span, "Data decryption failed", why))?;
+        span.event("Data decryption succeeded");
+        let value = plain.into();
         Ok(Transformed { value, stale })
+    }
+
+    /// Starts the span of a value's encryption or decryption.
+    fn span(&self, name: &'static str) -> Span {
+        kevel_trace::start(name, || vec![text("transformer.provider.name", self.name.as_str())])
     }
 
     /// Source of a value's key: cached, or decrypted by the plug-in.
@@ -252,6 +272,7 @@ impl Plugin {
             return Ok(kept.source.clone());
         }
         self.metrics.missed();
+        kevel_trace::event("About to decrypt DEK using remote service");
         let request = proto::DecryptRequest {
             ciphertext: object.encrypted_dek_source.clone(),
             uid: uuid::Uuid::new_v4().to_string(),
@@ -259,7 +280,11 @@ impl Plugin {
             annotations: object.annotations.clone(),
         };
         let answer: proto::DecryptResponse =
-            self.call(DECRYPT, request).await.map_err(|status| failed_decryption(&status))?;
+            self.call(DECRYPT, request).await.map_err(|status| {
+                kevel_trace::event("DEK decryption failed");
+                failed_decryption(&status)
+            })?;
+        kevel_trace::event("DEK decryption succeeded");
         let secret = &answer.plaintext;
         let cipher: Result<Box<dyn Cipher>, String> = match object.encrypted_dek_source_type {
             proto::SEED => Seed::new(secret).map(|seed| Box::new(seed) as Box<dyn Cipher>),
@@ -332,6 +357,14 @@ fn socket(endpoint: &str) -> Result<String, String> {
 /// Error while the plug-in has not encrypted a seed yet.
 fn not_given() -> TransformError {
     unavailable("got unexpected nil transformer".to_owned())
+}
+
+/// Error of a step that will not succeed, also as an event of its span.
+fn failed(span: &Span, step: &'static str, why: String) -> TransformError {
+    span.event(step);
+    let error = TransformError::Damaged(why);
+    span.record_error(&error);
+    error
 }
 
 fn unavailable(message: String) -> TransformError {

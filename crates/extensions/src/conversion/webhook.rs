@@ -8,6 +8,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::{base64, json};
 use kevel_server::egress::{Dialer, EgressSelector, EgressType};
 use kevel_server::webhook::{Client, Endpoint, MAX_ANSWER, REQUEST_TIMEOUT, succeeded};
+use kevel_trace::{number, text};
 
 use super::accept::accept;
 use crate::definition::Definition;
@@ -30,6 +31,8 @@ pub struct Webhook {
     reviews: Option<&'static str>,
     config: Config,
     resolve: Resolve,
+    /// Name of the definition.
+    definition: String,
 }
 
 impl fmt::Debug for Webhook {
@@ -71,6 +74,7 @@ impl Service {
             ca: self.ca.clone(),
             server_name: Some(format!("{}.{}.svc", self.name, self.namespace)),
             dialer: self.dialer.clone(),
+            traced: true,
             ..Endpoint::default()
         })?);
         *last = Some((authority, client.clone()));
@@ -113,11 +117,13 @@ impl Webhook {
             }
             None => {
                 let dialer = egress.dialer(EgressType::ControlPlane);
-                let endpoint = Endpoint { url: url.to_owned(), ca, dialer, ..Endpoint::default() };
+                let url = url.to_owned();
+                let endpoint = Endpoint { url, ca, dialer, traced: true, ..Endpoint::default() };
                 Config::Url(Arc::new(Client::new(endpoint)?))
             }
         };
-        Ok(Some(Webhook { reviews, config, resolve: resolve.clone() }))
+        let name = definition.0.str_at(&["metadata", "name"]).to_owned();
+        Ok(Some(Webhook { reviews, config, resolve: resolve.clone(), definition: name }))
     }
 
     /// Converts objects to a version. Objects that are in it already are not sent.
@@ -161,7 +167,16 @@ impl Webhook {
         ]));
         let mut body = Vec::new();
         json::encode_any(&review, &mut body);
-        let answer = self.post(body).await?;
+        let span = kevel_trace::start("Call conversion webhook", || {
+            vec![
+                text("custom-resource-definition", self.definition.as_str()),
+                text("desired-api-version", to),
+                number("object-count", objects.len()),
+                text("UID", uid.as_str()),
+            ]
+        });
+        let answer = span.scope(self.post(body)).await?;
+        span.event("Request completed");
         let answer = json::decode_any(&answer, json::Unknown::Ignore);
         let answer = answer.map_err(|error| error.to_string())?.value;
         read_answer(answer, version, &uid)

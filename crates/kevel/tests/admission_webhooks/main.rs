@@ -9,6 +9,7 @@ mod image_policy;
 mod matching;
 mod mutating;
 mod reviews;
+mod traces;
 mod validating;
 
 use kevel_test_support::Cluster;

@@ -1,13 +1,13 @@
 //! Flags of tracing.
 
 use super::files::read_error;
-use crate::flags::{PENDING, section};
+use crate::flags::{EFFECTIVE, section};
 
 section! {
     /// Options of tracing.
     Traces, "traces" {
         /// File that says where spans are sent and how many of them.
-        tracing_config_file: String, PENDING;
+        tracing_config_file: String, EFFECTIVE;
     }
 }
 

@@ -322,6 +322,7 @@ fn chain_config(
         flow_control: config.flow_control.clone(),
         resources,
         metrics: metrics.clone(),
+        tracer: config.tracer.clone(),
         send_retry_after: flags.shutdown_send_retry_after,
         goaway_chance: flags.goaway_chance,
         request_timeout: duration(flags.request_timeout),
@@ -381,6 +382,7 @@ fn prepared(
         stand_in: config.stand_in,
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
+        tracer: config.tracer,
     })
 }
 

@@ -24,6 +24,7 @@ use kevel_server::storages::Storages;
 use kevel_server::version::Info;
 use kevel_store::Engine;
 use kevel_store::private;
+use kevel_trace::Provider;
 use tokio::net::TcpListener;
 
 use super::authentication::Authentication;
@@ -33,7 +34,7 @@ use super::connect::connecters;
 use super::egress::egress_selector;
 use super::flowcontrol::flow_control;
 use super::stand_in::StandIn;
-use super::{build_info, encryption, flag_files, services, storage};
+use super::{build_info, encryption, flag_files, services, storage, traces};
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -50,6 +51,8 @@ pub struct Config {
     pub certificates: Certificates,
     /// The ways out of the server.
     pub egress: EgressSelector,
+    /// The recorder of spans, if they are recorded.
+    pub tracer: Option<Provider>,
     /// Stand-in for etcd that the store belongs to, if it is one.
     pub stand_in: Option<StandIn>,
     /// Where objects are stored and read.
@@ -106,6 +109,7 @@ impl Config {
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options, &metrics)?;
         let egress = egress_selector(&options, &metrics)?;
+        let tracer = traces::provider(&options, &egress).map_err(|error| error.to_string())?;
         let stand_in = StandIn::find(&options, &egress).await.map_err(|error| error.to_string())?;
         if stand_in.is_some() {
             options.storage = StorageKind::StandIn;
@@ -154,6 +158,7 @@ impl Config {
             listener,
             certificates,
             egress,
+            tracer,
             stand_in,
             backends,
             encryption,

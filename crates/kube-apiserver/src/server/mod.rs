@@ -34,6 +34,7 @@ mod peers;
 mod services;
 mod stand_in;
 mod storage;
+mod traces;
 #[cfg(test)]
 mod webhook_files;
 
@@ -50,6 +51,7 @@ use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
 use kevel_server::serving::{self, SecureServing, Serving};
 use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
+use kevel_trace::Provider;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -156,6 +158,8 @@ pub struct PreparedServer {
     pub authorization: Authorization,
     /// What the server makes for itself when it was started without flags.
     pub pki: Option<Pki>,
+    /// The recorder of spans, if they are recorded.
+    pub tracer: Option<Provider>,
 }
 
 impl std::fmt::Debug for PreparedServer {
@@ -194,6 +198,7 @@ impl PreparedServer {
             audit: self.audit,
             stand_in: self.stand_in,
             backends: self.backends,
+            tracer: self.tracer,
         })
     }
 }
@@ -213,6 +218,7 @@ pub struct RunningServer {
     audit: Option<Arc<Auditor>>,
     stand_in: Option<StandIn>,
     backends: Backends,
+    tracer: Option<Provider>,
 }
 
 impl std::fmt::Debug for RunningServer {
@@ -244,6 +250,17 @@ impl RunningServer {
         for engine in engines {
             engine.close().await;
         }
+        if let Some(tracer) = self.tracer {
+            stop_tracing(tracer).await;
+        }
         Ok(result?)
+    }
+}
+
+/// Sends the last spans, beside the workers: it may take as long as the collector does.
+async fn stop_tracing(tracer: Provider) {
+    let stopped = tokio::task::spawn_blocking(move || tracer.shut_down()).await;
+    if let Ok(Err(error)) = stopped {
+        tracing::error!(%error, "failed to shut down tracer provider");
     }
 }

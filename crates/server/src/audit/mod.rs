@@ -32,5 +32,6 @@ pub use log::{Format, Log, Output};
 pub use metrics::AuditMetrics;
 pub use policy::{Policy, Verdict};
 pub use rotation::{Rotated, Rotation};
+pub(crate) use source_ips::source_ips;
 pub use truncate::Truncate;
 pub use webhook::Webhook;

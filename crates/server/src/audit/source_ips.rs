@@ -8,7 +8,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Source IPs: those in proxy headers, then the peer's, which alone is certain.
-pub(super) fn source_ips(headers: &HeaderMap, peer: Option<SocketAddr>) -> Vec<IpAddr> {
+pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<SocketAddr>) -> Vec<IpAddr> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let forwarded = header(FORWARDED_FOR).split(',');
     let mut ips: Vec<IpAddr> = forwarded.filter_map(|ip| parse(ip.trim())).collect();

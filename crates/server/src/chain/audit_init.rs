@@ -64,7 +64,7 @@ impl Filter for AuditInit {
 const MAX_LOGGED: usize = 64;
 
 /// An audit ID cut for the log, since clients may send long ones.
-pub(super) fn logged(id: &str) -> &str {
+pub(crate) fn logged(id: &str) -> &str {
     let end = (0..=MAX_LOGGED.min(id.len())).rev().find(|&end| id.is_char_boundary(end));
     id.get(..end.unwrap_or(0)).unwrap_or_default()
 }

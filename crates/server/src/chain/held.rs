@@ -10,7 +10,7 @@ use crate::body::{Body, Piece, Pieces};
 use crate::handler::Response;
 
 /// A value that is dropped when the response has been sent or the client has disconnected.
-pub(super) trait Hold: Send + Unpin + 'static {
+pub(crate) trait Hold: Send + Unpin + 'static {
     /// Called when so many bytes of the body are sent.
     fn sent(&mut self, _bytes: u64) {}
 }
@@ -19,7 +19,7 @@ impl Hold for crate::lifecycle::InFlight {}
 
 /// Keeps `held` until the response's body has been streamed. A body that is complete already is not waited for: the
 /// server writes it when the client reads.
-pub(super) fn hold(response: Response, mut held: impl Hold) -> Response {
+pub(crate) fn hold(response: Response, mut held: impl Hold) -> Response {
     match response.body().size_hint().exact() {
         Some(size) => {
             held.sent(size);

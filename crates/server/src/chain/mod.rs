@@ -29,9 +29,9 @@ mod priority_and_fairness;
 mod request_deadline;
 mod request_info;
 mod retry_after;
+mod spans;
 mod timeout;
 mod too_many_requests;
-mod trace_context;
 mod wait_group;
 mod warning;
 mod watch_termination;
@@ -40,12 +40,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_regexp::Regexp;
+use kevel_trace::Provider;
 
 pub use cors::origins as cors_origins;
 pub use internal::internal;
 pub use long_running::is_long_running;
 pub use mux_and_discovery::MuxAndDiscoveryIncomplete;
-pub use trace_context::TraceContext;
+
+pub(crate) use audit_init::logged;
+pub(crate) use held::{Hold, hold};
 
 use crate::audit::Auditor;
 use crate::authentication::Authenticator;
@@ -61,6 +64,8 @@ use crate::signals::Signals;
 pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Config { authenticator, authorizer, audit, metrics, installed, .. } = config;
     let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;
+    let tracer = config.tracer;
+    let span = |name| spans::FilterSpan::of(tracer.as_ref(), name);
     let mut chain = Chain::default();
     // First, so that every response, whatever becomes of the request, can be found in the audit log.
     chain.push(audit_init::AuditInit::new(audit.clone()));
@@ -103,19 +108,26 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
     // Authenticates the request: from here on it has a user.
     let ends = config.ends_unauthenticated_connections;
+    chain.push_if(span("authentication"));
     chain.push(authentication::Authentication::new(authenticator, &metrics, ends));
     // After authentication: anonymous clients do not decide what is traced.
-    chain.push(trace_context::Tracing);
+    chain.push(spans::Tracing(tracer.clone()));
     // Needs the user; sees what impersonation, limits and authorization say.
+    chain.push_if(span("audit"));
     chain.push_if(audit.map(|_| audit::WithAudit));
     // Before all that treats users differently.
     let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
+    chain.push_if(span(match config.constrained_impersonation {
+        true => "constrainedimpersonation",
+        false => "impersonation",
+    }));
     chain.push(impersonation::Impersonation {
         authorizer: to_impersonate,
         metrics: metrics_of,
         constrained: config.constrained_impersonation,
     });
     // After impersonation, whose user counts; before authorization, which may call webhooks.
+    chain.push_if(config.flow_control.is_some().then(|| span("priorityandfairness")).flatten());
     match config.flow_control {
         Some(flow_control) => chain.push(priority_and_fairness::PriorityAndFairness {
             flow_control,
@@ -133,6 +145,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
         }),
     }
     // The last filter that refuses.
+    chain.push_if(span("authorization"));
     chain.push(authorization::Authorization::new(authorizer, &metrics));
     // Innermost of all that refuses: it knows resources, and who may not write is not told about them.
     chain.push_if(config.storage_versions);
@@ -156,6 +169,8 @@ pub struct Config {
     pub audit: Option<Arc<Auditor>>,
     /// The metrics of requests.
     pub metrics: Arc<Metrics>,
+    /// The recorder of spans, if they are recorded (`--tracing-config-file`).
+    pub tracer: Option<Provider>,
     /// What metrics may have labels of: clients make up names of resources that there are not.
     pub installed: Installed,
     /// How far the server has come in its life.
@@ -210,6 +225,7 @@ impl Config {
             authorizer,
             audit: None,
             metrics: Arc::default(),
+            tracer: None,
             installed: Arc::new(|_| false),
             signals: lifecycle.signals.clone(),
             requests: lifecycle.requests.clone(),

@@ -105,7 +105,10 @@ impl Proxied {
     async fn dial(&self, address: &str) -> Result<Box<dyn Connection>, String> {
         let (labels, start) = (self.server.labels(), Stopwatch::start());
         self.metrics.started(labels);
-        let (stage, error) = match self.server.dial(address).await {
+        let [protocol, transport] = labels;
+        let name = format!("Proxy via {protocol} protocol over {transport}");
+        let span = kevel_trace::start(name, || vec![kevel_trace::text("address", address)]);
+        let (stage, error) = match span.scope(self.server.dial(address)).await {
             Ok(connection) => {
                 self.metrics.succeeded(labels, start.elapsed());
                 return Ok(connection);

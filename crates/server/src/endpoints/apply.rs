@@ -71,7 +71,9 @@ impl StoredRequest<'_> {
             self.convert_versions(apply).await?;
             self.replace_once(&existing, options, make).await
         };
-        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
+        let span = self.storage_span("GuaranteedUpdate etcd3", self.name());
+        let updated = guaranteed_update(At::Any, read, write, || self.modified(self.name()));
+        span.scope(updated).await
     }
 
     fn read_configuration(&self, configuration: Configuration) -> Result<ReadConfig, StatusError> {

@@ -51,12 +51,14 @@ impl StoredRequest<'_> {
             && !metadata::text(&object, "generateName").is_empty();
         if generated {
             for _ in 1..NAME_ATTEMPTS {
+                self.span.event("About to store object in database");
                 match self.create_once(object.clone(), &options).await {
                     Err(error) if exists(&error) => {}
                     result => return result,
                 }
             }
         }
+        self.span.event("About to store object in database");
         self.create_once(object, &options).await
     }
 
@@ -147,7 +149,10 @@ impl StoredRequest<'_> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(StatusError::unknown(500, why));
         }
+        let span = self.storage_span("Create etcd3", name);
+        span.event("About to Encode");
         let mut bytes = self.storage.encode(&stored);
+        span.event_with("Encode succeeded", || vec![kevel_trace::number("len", bytes.len())]);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
@@ -157,12 +162,12 @@ impl StoredRequest<'_> {
             metadata::set(&mut stored, "selfLink", link);
             return self.written(StatusCode::CREATED, stored, version).await;
         } else {
-            let mut created = self.write_new(&key, &bytes, claim).await;
+            let mut created = span.scope(self.write_new(&key, &bytes, claim)).await;
             if matches!(created, Err(kevel_store::Error::TooLarge(_)))
                 && drop_managed_fields(&mut stored, options)
             {
                 bytes = self.storage.encode(&stored);
-                created = self.write_new(&key, &bytes, claim).await;
+                created = span.scope(self.write_new(&key, &bytes, claim)).await;
             }
             match created {
                 Ok(revision) => revision,
@@ -170,11 +175,14 @@ impl StoredRequest<'_> {
                 Err(error) => return Err(store_error(error)),
             }
         };
+        span.event("Txn call succeeded");
         if self.accepted.in_process {
             let version = Value::from(revision.to_string().as_str());
             return self.written(StatusCode::CREATED, stored, Some(version)).await;
         }
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
+        span.event("decode succeeded");
+        drop(span);
         self.object(StatusCode::CREATED, &wire.bytes).await
     }
 

@@ -47,6 +47,8 @@ impl ResourceRequest<'_> {
                 let content_type = self.request.header(http::header::CONTENT_TYPE);
                 let media = negotiate::body(content_type, self.resource.conventions.cbor)?;
                 let body = self.request.read_body().await?;
+                self.note_body(body.len());
+                self.span.event("About to convert to expected version");
                 let decode =
                     |kind: &GroupVersionKind| self.decode(&body, media, kind, ty, validation);
                 decode(kind).or_else(|error| {
@@ -68,6 +70,7 @@ impl ResourceRequest<'_> {
             false => object,
         };
         let object = normalize(object, kind, ty).map_err(|error| unhandled(kind, &error))?;
+        self.span.event("Conversion done");
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }

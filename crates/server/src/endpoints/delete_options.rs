@@ -25,6 +25,7 @@ impl StoredRequest<'_> {
     pub(super) async fn delete_options(&mut self) -> Result<DeleteOptions, StatusError> {
         let media = self.request.header(http::header::CONTENT_TYPE).to_owned();
         let body = self.request.read_body().await?;
+        self.note_body(body.len());
         // With a body, the query is ignored.
         let mut options = if body.is_empty() {
             let said = |name| self.parameter(name).filter(|text| !text.is_empty());
@@ -38,7 +39,10 @@ impl StoredRequest<'_> {
                 ignore_read_error: self.parameter(IGNORE_READ_ERROR).is_some_and(truthy),
             }
         } else {
-            self.read_delete_options(&body, &media)?
+            let options = self.read_delete_options(&body, &media)?;
+            self.span.event("Decoded delete options");
+            self.span.event("Recorded the audit event");
+            options
         };
         if options.grace_period.is_some_and(|seconds| seconds < 0) {
             options.grace_period = Some(1);

@@ -69,21 +69,30 @@ impl StoredRequest<'_> {
         let at = self.list_at(token.as_ref(), limit)?;
         // A list of any cached state (resourceVersion=0) ignores the limit, since it could not be continued.
         let limit = if matches!(at, At::Any) { 0 } else { limit };
-        let snapshot = self.storage.cache.snapshot(at).await.map_err(|error| match &token {
+        let span = self.cache_span("cacher.GetList");
+        span.event("Ready");
+        span.event("watchCache locked acquired");
+        let snapshot = span.scope(self.storage.cache.snapshot(at)).await;
+        let snapshot = snapshot.map_err(|error| match &token {
             Some(token) => token.refused(error, &selection.prefix),
             None => list_error(error),
         })?;
+        span.event("watchCache fresh enough");
         let after = token.as_ref().map_or("", |token| &token.after);
         self.check_readable(&snapshot, &selection.prefix, after)?;
-        match of_version {
-            None => Ok(page(&snapshot, &selection, token.as_ref(), limit)),
+        let page = match of_version {
+            None => page(&snapshot, &selection, token.as_ref(), limit),
             Some(of_version) => {
                 let Page { items, revision, .. } = page(&snapshot, &selection, token.as_ref(), 0);
                 let items = of_version.select(items).await?;
                 let page = Page::first_of(items, limit, revision, &selection.prefix);
-                Ok(Page { shard: selection.shard, ..page })
+                Page { shard: selection.shard, ..page }
             }
-        }
+        };
+        let count = || vec![kevel_trace::number("count", page.items.len())];
+        span.event_with("Listed items from cache", count);
+        span.event_with("Filtered items", count);
+        Ok(page)
     }
 
     /// Freshness of the list, from `resourceVersion`, `resourceVersionMatch` and the continue token.
@@ -112,6 +121,11 @@ impl StoredRequest<'_> {
     }
 
     pub(super) async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+        let serializing = self.serializing();
+        serializing.finish(self.encoded_list(page).await)
+    }
+
+    async fn encoded_list(&self, page: Page) -> Result<Response, StatusError> {
         if let Shape::Metadata(_) = self.accepted.shape {
             return Err(self.misfit("PartialObjectMetadata", "a list", "List"));
         }

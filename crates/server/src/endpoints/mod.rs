@@ -26,6 +26,7 @@ mod respond;
 mod route;
 mod said_kind;
 mod scale;
+mod spans;
 mod table;
 mod timestamps;
 mod update;
@@ -45,9 +46,11 @@ use std::time::Duration;
 use kevel_api::gvk::GroupResource;
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
+use kevel_trace::Span;
 
 use crate::admission::Admission;
 use crate::authorization::Authorizer;
+use crate::chain::hold;
 use crate::failure::bare;
 use crate::handler::Response;
 use crate::negotiate::{self, Accepted, Offer, Shape};
@@ -114,6 +117,8 @@ pub(crate) struct ResourceRequest<'a> {
     pub request: Request,
     pub accepted: Accepted,
     pub user: Arc<User>,
+    /// Span of the verb.
+    pub span: &'a Span,
     /// Whether the object came with labels, before defaults were filled in.
     has_own_labels: AtomicBool,
 }
@@ -213,6 +218,7 @@ impl Endpoints {
             self.features.compression && !passed_on && gzip::is_accepted(&request.parts.headers);
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let endpoints = self;
+        let span = spans::of_verb(&request);
         let request = ResourceRequest {
             endpoints,
             resources,
@@ -221,12 +227,17 @@ impl Endpoints {
             request,
             accepted,
             user,
+            span: &span,
             has_own_labels: AtomicBool::new(false),
         };
-        match request.dispatch().await {
+        let response = match span.scope(request.dispatch()).await {
             Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
             Err(error) => failure_in(error, &form),
+        };
+        match span.is_recording() {
+            true => hold(response, span),
+            false => response,
         }
     }
 }

@@ -67,16 +67,23 @@ impl StoredRequest<'_> {
         if matches!(media.as_str(), APPLY_PATCH | APPLY_CBOR_PATCH) {
             let configuration = match self.request.take_object() {
                 Some(tree) => Configuration::Tree(tree),
-                None if media == APPLY_PATCH => {
-                    Configuration::Yaml(self.request.read_body().await?)
+                None => {
+                    let body = self.request.read_body().await?;
+                    self.note_body(body.len());
+                    match media == APPLY_PATCH {
+                        true => Configuration::Yaml(body),
+                        false => Configuration::Cbor(body),
+                    }
                 }
-                None => Configuration::Cbor(self.request.read_body().await?),
             };
+            self.span.event("Recorded the audit event");
             return self.apply(configuration).await;
         }
         let options = self.write_options(OptionsKind::Patch)?;
         let body = self.request.read_body().await?;
+        self.note_body(body.len());
         self.request.audit.request_patch(|| body.clone());
+        self.span.event("Recorded the audit event");
         // A decoding error is reported only after the object has been read: NotFound comes first.
         let patch = self.read_patch(&media, &body, &options);
         self.replace(&options, |request, existing| {

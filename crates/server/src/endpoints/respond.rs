@@ -26,11 +26,12 @@ impl StoredRequest<'_> {
             && self.subresource.is_none_or(|sub| sub.kind.kind == self.resource.kind.kind)
             && self.storage.shows(wire, &self.resource.kind);
         if plain {
+            let serializing = self.serializing();
             let mut body = self.kind_prefix().into_bytes();
             body.reserve(wire.len() + 1);
             body.extend_from_slice(wire.get(1..).unwrap_or_default());
             body.push(b'\n');
-            return Ok(respond(code, MediaType::Json.name(), body));
+            return serializing.finish(Ok(respond(code, MediaType::Json.name(), body)));
         }
         let value = self.view(self.served(wire).await?)?;
         self.value(code, value).await
@@ -82,17 +83,23 @@ impl StoredRequest<'_> {
 impl ResourceRequest<'_> {
     /// The 406 for a request of PartialObjectMetadataList where the result is an object, or the other way round.
     pub(super) fn misfit(&self, asked: &str, is: &str, suffix: &str) -> StatusError {
+        let ty = self.go_type();
+        let why =
+            format!("you requested {asked}, but the requested object is {is} (*{ty}{suffix})");
+        StatusError::unacceptable(why)
+    }
+
+    /// Name of the object's type in the reference: `core.Node`.
+    pub(super) fn go_type(&self) -> String {
         let kind = self.kind();
         let package = match kind.group.as_str() {
             "" => "core",
             group => group.split('.').next().unwrap_or_default(),
         };
-        let ty = match self.resource.ty.is_unstructured() {
-            true => format!("unstructured.Unstructured{suffix}"),
-            false => format!("{package}.{}{suffix}", kind.kind),
-        };
-        let why = format!("you requested {asked}, but the requested object is {is} (*{ty})");
-        StatusError::unacceptable(why)
+        match self.resource.ty.is_unstructured() {
+            true => "unstructured.Unstructured".to_owned(),
+            false => format!("{package}.{}", kind.kind),
+        }
     }
 
     /// Group and kind in failures: those in the body of an unstructured object, else those of the path.
@@ -124,6 +131,7 @@ impl ResourceRequest<'_> {
         if self.accepted.in_process {
             return Ok(InHand::Object(value, ty.clone()).response(code));
         }
-        encode(code, &value, Some(ty.schema()), &self.accepted)
+        let serializing = self.serializing();
+        serializing.finish(encode(code, &value, Some(ty.schema()), &self.accepted))
     }
 }

@@ -27,6 +27,7 @@ use crate::list_options::parse_uint;
 use crate::metadata;
 use crate::resource::SubresourceKind;
 use crate::storage::shown_key;
+use crate::verb::Verb;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -57,6 +58,7 @@ impl StoredRequest<'_> {
             request.check_uid(&object, &existing.value)?;
             request.unview(object.clone(), &existing.value)
         };
+        self.span.event("About to store object in database");
         match self.replace(&options, make).await {
             Err(error) if creates && error.reason() == reason::NOT_FOUND => {
                 self.create_missing(object, &options).await
@@ -129,7 +131,9 @@ impl StoredRequest<'_> {
             let missing = || StatusError::not_found(&self.group_resource(), self.name());
             self.replace_once(&existing.ok_or_else(missing)?, options, make).await
         };
-        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
+        let span = self.storage_span("GuaranteedUpdate etcd3", self.name());
+        let updated = guaranteed_update(At::Any, read, write, || self.modified(self.name()));
+        span.scope(updated).await
     }
 
     /// The error of a write with too many conflicts.
@@ -173,6 +177,11 @@ impl StoredRequest<'_> {
         if options.dry_run && !existing.fresh {
             return Err(Failed::Changed);
         }
+        kevel_trace::event("initial value restored");
+        let patches = self.request.info.verb == Verb::Patch;
+        if patches {
+            self.span.event("About to apply patch");
+        }
         let mut object = make(self, existing)?;
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
@@ -183,6 +192,9 @@ impl StoredRequest<'_> {
         }
         let attributes = self.attributes(Operation::Update, options.dry_run);
         let attributes = Attributes { old: Some(old), ..attributes };
+        if patches {
+            self.span.event("About to check admission control");
+        }
         self.admit(&attributes, &mut object).await?;
         self.dedup_owner_references(&mut object, Sent::AfterAdmission);
         // After the plug-ins: they may change no more than their client.
@@ -256,7 +268,10 @@ impl StoredRequest<'_> {
         claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let key = self.write_key(&stored)?;
+        kevel_trace::event("About to Encode");
         let bytes = self.storage.encode(&stored);
+        let len = bytes.len();
+        kevel_trace::event_with("Encode succeeded", || vec![kevel_trace::number("len", len)]);
         let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
         // An object whose last finalizer is gone while it is being deleted goes with it.
         let released = !metadata::text(&stored, "deletionTimestamp").is_empty()
@@ -289,6 +304,9 @@ impl StoredRequest<'_> {
                 updated => updated?,
             }
         };
+        kevel_trace::event("Txn call completed");
+        kevel_trace::event("Transaction committed");
+        kevel_trace::event("decode succeeded");
         if let Some(stored) = in_hand {
             let version = Value::from(revision.to_string().as_str());
             return Ok(self.written(StatusCode::OK, stored, Some(version)).await?);

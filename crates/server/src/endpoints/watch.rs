@@ -10,6 +10,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::{cbor, json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
+use kevel_trace::Span;
 
 use super::corrupt;
 use super::table::{Include, Printer};
@@ -42,30 +43,37 @@ impl StoredRequest<'_> {
         let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
         let revision = self.plain_revision()?;
         let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
-        let (snapshot, watcher) = match (initial, revision) {
-            // Streaming list: the current state first, ended by a bookmark.
-            (Some(true), _) => {
-                let at = match revision {
-                    None => At::Consistent,
-                    Some(Revision(0)) => At::Any,
-                    Some(revision) => At::NotOlderThan(revision),
-                };
-                let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
-                (Some(s), w)
-            }
-            (None, None | Some(Revision(0))) => {
-                let at = if revision.is_none() { At::Consistent } else { At::Any };
-                let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
-                (Some(s), w)
-            }
-            (_, Some(revision)) if revision.0 != 0 => {
-                (None, cache.watch(selection, revision).await.map_err(cache_error)?)
-            }
-            _ => {
-                let (_, w) = cache.list_watch(selection, At::Any).await.map_err(cache_error)?;
-                (None, w)
-            }
+        let span = self.cache_span("cacher.Watch");
+        span.event("watchCache locked acquired");
+        let watched = async {
+            Ok::<_, StatusError>(match (initial, revision) {
+                // Streaming list: the current state first, ended by a bookmark.
+                (Some(true), _) => {
+                    let at = match revision {
+                        None => At::Consistent,
+                        Some(Revision(0)) => At::Any,
+                        Some(revision) => At::NotOlderThan(revision),
+                    };
+                    let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
+                    (Some(s), w)
+                }
+                (None, None | Some(Revision(0))) => {
+                    let at = if revision.is_none() { At::Consistent } else { At::Any };
+                    let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
+                    (Some(s), w)
+                }
+                (_, Some(revision)) if revision.0 != 0 => {
+                    (None, cache.watch(selection, revision).await.map_err(cache_error)?)
+                }
+                _ => {
+                    let (_, w) = cache.list_watch(selection, At::Any).await.map_err(cache_error)?;
+                    (None, w)
+                }
+            })
         };
+        let (snapshot, watcher) = span.scope(watched).await?;
+        span.event("watchCache fresh enough");
+        drop(span);
         if let Some(snapshot) = &snapshot {
             self.check_readable(snapshot, &prefix, "")?;
         }
@@ -80,6 +88,7 @@ impl StoredRequest<'_> {
             None => stream,
         };
         let stream = stream.with_seats(WatchHold::take(&self.request.parts));
+        let stream = stream.with_spans(self.initial_spans(media));
         let body = Body::pieces(stream.pieces());
         let response = respond(StatusCode::OK, media, body);
         let headers = &self.request.parts.headers;
@@ -87,6 +96,17 @@ impl StoredRequest<'_> {
             true => websocket::watch(headers, self.accepted.media, response),
             false => response,
         })
+    }
+
+    /// Spans of the state that a watch begins with, if they are recorded: of its encoding, and of the request until then.
+    fn initial_spans(&self, media: &str) -> Option<[Span; 2]> {
+        if !self.span.is_recording() {
+            return None;
+        }
+        let start = || kevel_trace::start("WatchServer.HandleHTTP", || self.response_fields(media));
+        let serving = self.span.in_scope(start);
+        serving.event("About to start writing response");
+        Some([serving, self.span.share()])
     }
 
     fn timeout(&self) -> Result<Duration, StatusError> {

@@ -16,6 +16,8 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::version_selector::VersionSelector;
 use super::watch::Encoder;
+use kevel_trace::Span;
+
 use crate::body::{PIECE, Piece, Pieces};
 use crate::flowcontrol::WatchSeats;
 use crate::future::Pending;
@@ -38,6 +40,8 @@ pub(super) struct Stream {
     deadline: Option<Pin<Box<Sleep>>>,
     /// Flow control seats of the initialization, and the registration among the watches.
     seats: Option<WatchSeats>,
+    /// Spans that end with the initial state.
+    spans: Option<[Span; 2]>,
     /// Whether objects were taken and not sent yet: the watcher's revision is then ahead of the client's.
     unsent: bool,
     over: bool,
@@ -66,6 +70,7 @@ impl Stream {
             bookmarks: None,
             deadline: Some(Box::pin(sleep(limit))),
             seats: None,
+            spans: None,
             unsent: false,
             over: false,
         }
@@ -80,6 +85,12 @@ impl Stream {
     /// Adds the flow control seats, which are released after initialization.
     pub fn with_seats(mut self, seats: Option<WatchSeats>) -> Self {
         self.seats = seats;
+        self
+    }
+
+    /// Adds spans of the initial state.
+    pub fn with_spans(mut self, spans: Option<[Span; 2]>) -> Self {
+        self.spans = spans;
         self
     }
 
@@ -188,8 +199,13 @@ impl Stream {
         piece
     }
 
-    /// Holds the seats until the initial state is sent.
+    /// Holds the seats and spans until the initial state is sent.
     fn note_progress(&mut self) {
+        if self.initial.is_none()
+            && let Some([serving, _]) = self.spans.take()
+        {
+            serving.event("Writing initial events done");
+        }
         let Some(seats) = &mut self.seats else { return };
         match self.initial.as_ref().map(|initial| &initial.after) {
             None => seats.initialized(),

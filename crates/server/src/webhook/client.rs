@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::documents::{MAX_REDIRECTS, moved, resolve};
 use super::endpoint::Endpoint;
 use super::error::Error;
+use super::spans;
 use super::tls;
 use crate::egress::{Connector, ForwardProxy, failure, informational};
 
@@ -52,6 +53,7 @@ pub struct Client {
     base: String,
     authorization: CallAuthorization,
     user_agent: HeaderValue,
+    traced: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -69,8 +71,9 @@ impl Client {
         let authorization = authorization.map_err(|error| error.to_string())?;
         let user_agent = endpoint.user_agent.map_or(USER_AGENT, HeaderValue::from_static);
         let current = Mutex::new((None, connections(&endpoint)?));
+        let traced = endpoint.traced;
         let http = Rotating { endpoint, current };
-        Ok(Client { http, scheme, authority, base, authorization, user_agent })
+        Ok(Client { http, scheme, authority, base, authorization, user_agent, traced })
     }
 
     /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself, which is told its time.
@@ -129,7 +132,10 @@ impl Client {
         for _ in 0..=MAX_REDIRECTS {
             let mut request = self.request(&method, &uri, body.clone()).map_err(invalid)?;
             request.headers_mut().extend(shown.headers.clone());
-            let answer = exchange(&http, request, &asked, deadline, limit).await;
+            let span = self.traced.then(|| spans::of_call(&mut request)).unwrap_or_default();
+            let exchanged = exchange(&http, request, &asked, deadline, limit);
+            let answer = span.scope(exchanged).await;
+            spans::answered(&span, &answer);
             let Some(next) = answer.as_ref().ok().and_then(|answer| redirected(&uri, answer))
             else {
                 if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED) {

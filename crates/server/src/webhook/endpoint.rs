@@ -34,6 +34,8 @@ pub struct Endpoint {
     pub http1_only: bool,
     /// What the caller calls itself, if not by the server's name.
     pub user_agent: Option<&'static str>,
+    /// Whether calls belong to the trace of the request that they are made for, and tell the server so.
+    pub traced: bool,
 }
 
 // Keys, tokens and passwords are not printed.

@@ -235,6 +235,7 @@ impl Engine for Embedded {
         value: Bytes,
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
+        kevel_trace::event("TransformToStorage succeeded");
         Box::pin(self.write(key, Operation::Create { value, ttl }))
     }
 
@@ -245,6 +246,8 @@ impl Engine for Embedded {
         expected: Revision,
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
+        kevel_trace::event("TransformToStorage succeeded");
+        kevel_trace::event("Transaction prepared");
         Box::pin(self.write(key, Operation::Update { value, ttl, expected }))
     }
 

@@ -30,7 +30,7 @@ use tonic::{
     transport::{Channel, ClientTlsConfig, Endpoint, Identity},
 };
 
-use super::{Dial, Options, TlsFiles, codec::EtcdCodec, proto};
+use super::{Dial, Options, TlsFiles, codec::EtcdCodec, proto, spans};
 use crate::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -289,9 +289,14 @@ where
 {
     let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
     grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
-    let request = tonic::Request::new(request);
-    let codec = EtcdCodec::default();
-    Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
+    let sent = kevel_trace::is_recording().then(|| request.encoded_len());
+    let mut request = tonic::Request::new(request);
+    let span = spans::of_call(path, sent, request.metadata_mut().as_mut());
+    let answer =
+        span.scope(grpc.unary(request, PathAndQuery::from_static(path), EtcdCodec::default()));
+    let answer = answer.await.map(|answer: tonic::Response<A>| answer.into_inner());
+    spans::answered(&span, &answer);
+    answer
 }
 
 fn may_repeat(status: &Status, retry: Retry) -> bool {

@@ -9,6 +9,7 @@ mod import;
 mod lease;
 mod proto;
 mod reach;
+mod spans;
 mod watch;
 
 use std::{
@@ -206,7 +207,11 @@ impl Etcd {
         expected: i64,
         ttl: Option<Duration>,
     ) -> Result<Result<Revision, Option<Entry>>> {
+        kevel_trace::event("TransformToStorage succeeded");
         let lease = self.leases.lease(&self.client, ttl).await?;
+        if expected != 0 {
+            kevel_trace::event("Transaction prepared");
+        }
         let put = PutRequest { key: key.into(), value: value.into(), lease };
         self.write_if(key, expected, Request::Put(put)).await
     }
