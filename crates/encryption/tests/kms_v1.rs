@@ -31,7 +31,7 @@ fn config(folder: &Path, socket: &Path, more: &str) -> PathBuf {
     let text = format!(
         "{{kind: EncryptionConfiguration, apiVersion: apiserver.config.k8s.io/v1, resources: \
          [{{resources: [secrets], providers: [{{kms: {{name: vault, endpoint: 'unix://{}', \
-         timeout: 500ms{more}}}}}, {{identity: {{}}}}]}}]}}",
+         timeout: 2s{more}}}}}, {{identity: {{}}}}]}}]}}",
         socket.display()
     );
     std::fs::write(&path, text).unwrap();
