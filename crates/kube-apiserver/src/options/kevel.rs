@@ -18,6 +18,8 @@ section! {
         /// lease, in its syntax: '*' enables all that are on by default, 'foo' enables the controller named 'foo',
         /// '-foo' disables it. Without the flag: all if the storage is embedded or memory, none if it is etcd.
         controllers: Strings, EFFECTIVE;
+        /// Page for browsers at /ui/. Without the flag: served if the storage is embedded or memory, not if it is etcd.
+        ui: bool, EFFECTIVE;
     }
 }
 
@@ -44,6 +46,17 @@ impl super::CompletedOptions {
                 ControllerSelection::standalone()
             }
             (false, StorageKind::Etcd | StorageKind::StandIn) => ControllerSelection::none(),
+        }
+    }
+}
+
+impl super::CompletedOptions {
+    /// Whether the page for browsers is served.
+    pub fn ui(&self) -> bool {
+        match (self.flags.given.has("ui"), self.storage) {
+            (true, _) => self.flags.kevel.ui,
+            (false, StorageKind::Embedded | StorageKind::Memory) => true,
+            (false, StorageKind::Etcd | StorageKind::StandIn) => false,
         }
     }
 }

@@ -32,7 +32,7 @@ use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, seconds};
 use super::extensions::{add_hooks, extensions};
 use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
-use super::{PreparedServer, controllers, health, peers, services, storage};
+use super::{PreparedServer, controllers, health, peers, services, storage, ui};
 
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
@@ -109,7 +109,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
         controllers.checks().for_each(|check| health.add_readyz(check));
     }
     let health = health.install(&config.lifecycle.signals);
-    let paths = PlainPaths::new(&config, health, &metrics);
+    let mut paths = PlainPaths::new(&config, health, &metrics);
+    paths.served.extend(ui::search(&config, &tables));
     let mut discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
         .with_registered(aggregator.groups());
     if peers::enabled(&config.options) {
@@ -138,7 +139,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let mut chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
     chain_config.storage_versions = storage_versions;
     chain_config.peer_proxy = peers.map(|peers| Arc::new(peers.proxy()) as Arc<dyn Filter>);
-    let handler = chain::build(chain_config, front);
+    let handler = chain::build(ui::admit(&config.options, chain_config), front);
     prepared(config, &metrics, audit, own, handler)
 }
 
@@ -355,6 +356,9 @@ fn prepared(
     internal: Arc<dyn Handler>,
     handler: Arc<dyn Handler>,
 ) -> Result<PreparedServer, String> {
+    let ui = ui::front(&config, &handler);
+    // Before the chain: the page itself is for everybody, and requests of its sessions begin there.
+    let handler = ui.clone().map_or(handler, |ui| ui as Arc<dyn Handler>);
     let flags = &config.options.flags.secure_serving;
     let mut limits = Limits::default();
     if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
@@ -365,6 +369,7 @@ fn prepared(
     let handshake_errors = Arc::new(HandshakeErrors::new(metrics.tls_handshake_errors.clone()));
     Ok(PreparedServer {
         handler,
+        ui,
         internal,
         audit,
         lifecycle: config.lifecycle,

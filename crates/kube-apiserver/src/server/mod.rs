@@ -35,6 +35,7 @@ mod services;
 mod stand_in;
 mod storage;
 mod traces;
+mod ui;
 #[cfg(test)]
 mod webhook_files;
 
@@ -52,6 +53,7 @@ use kevel_server::serving::{self, SecureServing, Serving};
 use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
 use kevel_trace::Provider;
+use kevel_ui::Front;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -101,6 +103,9 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
             started = running.run_hooks() => {
                 started?;
                 announcement.say(running.address, running.kubeconfig.as_deref());
+                if let Some(ui) = &running.ui {
+                    ui::use_terminal(ui, running.address);
+                }
                 lifecycle::notify_ready()?;
                 tokio::select! {
                     requested = &mut stop => requested?,
@@ -138,6 +143,8 @@ pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dy
 pub struct PreparedServer {
     /// The chain, and behind it all servers.
     pub handler: Arc<dyn Handler>,
+    /// The page for browsers, if it is served.
+    pub ui: Option<Arc<Front>>,
     /// Where the server's own clients lead to.
     pub internal: Arc<dyn Handler>,
     /// Hooks, tasks, and how far the server has come.
@@ -190,6 +197,7 @@ impl PreparedServer {
         Ok(RunningServer {
             address: serving.address,
             kubeconfig,
+            ui: self.ui,
             serving,
             stop_http,
             _internal: self.internal,
@@ -209,6 +217,7 @@ pub struct RunningServer {
     pub address: SocketAddr,
     /// The kubeconfig that was made for whoever started it without flags.
     pub kubeconfig: Option<String>,
+    ui: Option<Arc<Front>>,
     serving: Serving,
     stop_http: Signal,
     /// Lives as long as the server, for its own clients.
