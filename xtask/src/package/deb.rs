@@ -5,9 +5,15 @@ use super::inputs::{Inputs, VERSION};
 use super::program::ProgramFile;
 use super::{PackageError, PackageFile};
 
-/// The name of the package.
+/// The name of the package, and of the program in it.
 const NAME: &str = "kevel-apiserver";
 
+/// Completions for shells, and the paths where these look for them.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/kevel-apiserver"),
+    ("fish", "usr/share/fish/vendor_completions.d/kevel-apiserver.fish"),
+    ("zsh", "usr/share/zsh/vendor-completions/_kevel-apiserver"),
+];
 /// Scripts that the package manager runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// The glibc that programs which are linked dynamically need: that of Debian 12.
@@ -44,7 +50,7 @@ fn data(inputs: &Inputs, program: &ProgramFile) -> Result<Vec<ArchiveEntry>, Pac
     let date = inputs.time.rfc2822()?;
     let changelog = inputs.text("deb/changelog", &[("DATE", &date)])?;
     let mut entries = vec![
-        ArchiveEntry::file("usr/bin/kevel-apiserver", PROGRAM, program.bytes.clone()),
+        ArchiveEntry::file(format!("usr/bin/{NAME}"), PROGRAM, program.bytes.clone()),
         ArchiveEntry::file(
             "lib/systemd/system/kevel.service",
             FILE,
@@ -55,6 +61,11 @@ fn data(inputs: &Inputs, program: &ProgramFile) -> Result<Vec<ArchiveEntry>, Pac
         ArchiveEntry::file(doc("changelog.gz"), FILE, gzip(changelog.as_bytes())?),
         ArchiveEntry::file(doc("THIRD-PARTY.txt.gz"), FILE, gzip(&inputs.third_party)?),
     ];
+    for (kind, path) in COMPLETIONS {
+        entries.push(ArchiveEntry::file(path, FILE, inputs.manual(kind, NAME)?));
+    }
+    let page = gzip(inputs.manual("man", NAME)?.as_bytes())?;
+    entries.push(ArchiveEntry::file(format!("usr/share/man/man1/{NAME}.1.gz"), FILE, page));
     let overrides = inputs.file("deb/lintian-overrides")?;
     entries.push(ArchiveEntry::file(
         format!("usr/share/lintian/overrides/{NAME}"),

@@ -47,6 +47,13 @@ impl Inputs {
         self.packaging.join(name)
     }
 
+    /// The man page, or the completion for a shell, of the program under a name.
+    pub fn manual(&self, kind: &str, program: &str) -> Result<String, PackageError> {
+        let date = self.time.rfc3339()?;
+        let day = date.split('T').next().unwrap_or_default();
+        self.text(&format!("manual/{kind}"), &[("PROGRAM", program), ("DATE", day)])
+    }
+
     /// A text of `packaging/` with `@VERSION@` and more names between at signs filled in.
     pub fn text(&self, name: &str, values: &[(&str, &str)]) -> Result<String, PackageError> {
         let wrong = || PackageError::Template(name.to_owned());

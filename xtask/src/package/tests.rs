@@ -88,6 +88,10 @@ fn debian_packages_are_read_by_dpkg() {
         "{text}"
     );
 
+    for path in ["man/man1/kevel-apiserver.1.gz", "zsh/vendor-completions/_kevel-apiserver"] {
+        assert!(text.contains(&format!(" ./usr/share/{path}\n")), "{path}: {text}");
+    }
+
     let linked = one("deb", &inputs(&[62], &[1, 3]));
     let text = listed("dpkg-deb", &["--info"], &linked).unwrap_or_default();
     assert!(text.contains("Depends: libc6"), "{text}");
