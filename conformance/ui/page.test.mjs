@@ -249,6 +249,25 @@ test("an edit is checked by the server and saved", async () => {
   assert.ok(saved.metadata.managedFields.some(({ manager }) => manager === "kevel-ui"));
 });
 
+test("texts of any kind are the same after an edit", async () => {
+  const texts = ["", " ", "yes", "No", "null", "~", "1e3", "0x1f", "1_000", ".5", "2026-01-02", "a: b", "a:", ": a", "- a", "#a", "a #b", "=", "!a", "&a", "*a", "%a", "@a", "`a", "'", "\"", "\\", "{a}", "[a]", "a, b", "| a", "> a", "?", "---", "...", "<<", "é ü", "日本語", "😀", "\u0001", "\u0085", "\u2028", "\ufeff", "\u00a0", "a\tb", "\ta", "a\n", "a\nb", "a\nb\n", "a\n\nb\n\n", "\na\n", " a\nb", "a \nb", "a\n b\n", "a\n\tb\n", "a\r\nb", "a\n# b\n", "a\n---\nb\n", "é\nü\n", "😀\n😀\n", "x".repeat(2000), "on", "y", "NaN", ".nan", "+1", "0o7", "1:30", "0b1", "tRuE"];
+  const data = Object.fromEntries(texts.map((text, place) => [`key-${place}`, text]));
+  const names = ["true", "null", "1", "1.5", "a.b-c_d", "y"];
+  for (const name of names) data[name] = name;
+  const target = "/api/v1/namespaces/team-a/configmaps";
+  await server.send("POST", target, { metadata: { name: "odd", annotations: { "example.com/json": '{"a": [1, "b"]}\n' } }, data });
+  await openObject(page, "ConfigMap", "team-a", "odd");
+  await tab(page, "Edit");
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.getByText("Saving changes nothing").waitFor();
+  await edit("  name: odd\n", "  name: odd\n  labels:\n    edited: \"true\"\n");
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.locator(".added", { hasText: "edited" }).waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText(/Saved as revision/).waitFor();
+  assert.deepEqual((await server.send("GET", `${target}/odd`)).data, data);
+});
+
 test("a conflict is shown and can be settled", async () => {
   await openObject(page, "ConfigMap", "team-a", "settings");
   await tab(page, "Edit");

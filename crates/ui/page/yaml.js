@@ -4,14 +4,20 @@ const PLAIN = /^[A-Za-z_/.][\w/.+-]*( [\w/.+-]+)*$/;
 const WORDS = /^(true|false|yes|no|on|off|y|n|null|~|\.nan|[-+]?\.inf)$/i;
 const NUMBER = /^[-+]?[.\d]/;
 
+/** Characters that YAML takes for the end of a line, or not at all. */
+const UNPRINTABLE = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
+
+/** A text in double quotes: what JSON escapes, YAML understands. */
+const quoted = (value) => JSON.stringify(value).replace(UNPRINTABLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 function scalar(value) {
   if (typeof value !== "string") return JSON.stringify(value);
   const plain = PLAIN.test(value) && !WORDS.test(value) && !NUMBER.test(value);
-  return plain ? value : JSON.stringify(value);
+  return plain ? value : quoted(value);
 }
 
 /** Whether a text can be a literal block: it has lines, and none that a block would change. */
-const isBlock = (value) => typeof value === "string" && /[^\n]\n/.test(value) && !/[^\n\x20-\x7e\u00a0-\ud7ff]|[ \t]\n|^[\n ]|\t|[ ]$/.test(value);
+const isBlock = (value) => typeof value === "string" && /[^\n]\n/.test(value) && !/[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff]|[ \t]\n|^[\n ]|\t|[ ]$/.test(value);
 
 const isEmpty = (value) => (Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0);
 
