@@ -140,6 +140,10 @@ mod tests {
             let found = bearer.authenticate(&mut request).await;
             let found = found.map(|user| user.map(|user| user.name.clone()));
             assert_eq!(found, expected, "{}", header.escape_ascii());
+            // A token that is accepted is not passed on, for example to an aggregated server.
+            let accepted = matches!(found, Ok(Some(_)));
+            let left = request.parts.headers.contains_key(AUTHORIZATION);
+            assert_eq!(left, !accepted, "{}", header.escape_ascii());
         }
     }
 }

@@ -7,6 +7,7 @@ mod counted;
 mod failures;
 mod fairness;
 mod headers;
+mod identity;
 mod order;
 mod shutdown;
 mod support;
