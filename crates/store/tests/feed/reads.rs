@@ -201,7 +201,7 @@ async fn recalled_events_come_once() {
     }
 }
 
-/// What a log has dropped, or missed, is not read again from the engine: a client that comes from there lists.
+/// Events that a log has dropped or missed are not read again from the engine: a client that comes from there lists.
 #[tokio::test(start_paused = true)]
 async fn events_before_a_gap_are_not_recalled() {
     let f = Fixture::loaded().await;
