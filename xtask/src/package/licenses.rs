@@ -14,6 +14,7 @@ use super::program::ARCHITECTURES;
 const ROOT: &str = "kube-apiserver";
 /// Beginnings of the names of files with licences, in capital letters.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
+const APACHE: &str = "Apache-2.0";
 /// Folders deep in which C sources of crates have their own licences.
 const DEPTH: usize = 4;
 
@@ -31,7 +32,9 @@ struct LinkedCrate {
 pub fn third_party(root: &Path) -> Result<Vec<u8>, PackageError> {
     let path = root.join("packaging/third-party.txt");
     let head = std::fs::read_to_string(&path).map_err(PackageError::at(&path))?;
-    let crates = with_texts(linked(&metadata(root)?)?)?;
+    let path = root.join("LICENSE");
+    let apache = std::fs::read_to_string(&path).map_err(PackageError::at(&path))?;
+    let crates = with_texts(linked(&metadata(root)?)?, apache.trim())?;
     let mut text = head;
     text.push_str("\nCrates\n======\n\n");
     for LinkedCrate { id, license, repository, .. } in &crates {
@@ -136,8 +139,12 @@ fn is_license(name: &str) -> bool {
     NAMES.iter().any(|beginning| name.starts_with(beginning)) && !is_source
 }
 
-/// Gives crates without a text those of a crate of the same repository and licence.
-fn with_texts(mut crates: Vec<LinkedCrate>) -> Result<Vec<LinkedCrate>, PackageError> {
+/// Gives crates without a text those of a crate of the same repository and licence, or the text of the Apache License,
+/// which names no owner and so is the same for all.
+fn with_texts(
+    mut crates: Vec<LinkedCrate>,
+    apache: &str,
+) -> Result<Vec<LinkedCrate>, PackageError> {
     let mut known: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for of in crates.iter().filter(|of| !of.texts.is_empty()) {
         known
@@ -146,7 +153,9 @@ fn with_texts(mut crates: Vec<LinkedCrate>) -> Result<Vec<LinkedCrate>, PackageE
     }
     for of in crates.iter_mut().filter(|of| of.texts.is_empty()) {
         let texts = known.get(&(of.repository.clone(), of.license.clone()));
-        of.texts = texts.cloned().ok_or_else(|| PackageError::NoLicense(of.id.clone()))?;
+        let is_apache = || of.license.split(" OR ").any(|license| license == APACHE);
+        let texts = texts.cloned().or_else(|| is_apache().then(|| [apache.to_owned()].into()));
+        of.texts = texts.ok_or_else(|| PackageError::NoLicense(of.id.clone()))?;
     }
     crates.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(crates)
@@ -164,9 +173,15 @@ mod tests {
 
     #[test]
     fn no_crate_goes_without_a_text() {
-        let crates = with_texts(vec![of("b 1", "r", &[]), of("a 1", "r", &["text"])]).unwrap();
+        let of_both = vec![of("b 1", "r", &[]), of("a 1", "r", &["text"])];
+        let crates = with_texts(of_both, "apache").unwrap();
         assert!(crates.iter().all(|of| of.texts.contains("text")), "{crates:?}");
-        let alone = with_texts(vec![of("a 1", "r", &["text"]), of("c 1", "other", &[])]);
+        let alone = with_texts(vec![of("a 1", "r", &["text"]), of("c 1", "other", &[])], "apache");
         assert!(matches!(alone, Err(PackageError::NoLicense(id)) if id == "c 1"));
+        for license in ["Apache-2.0", "MIT OR Apache-2.0"] {
+            let apache = LinkedCrate { license: license.to_owned(), ..of("d 1", "r", &[]) };
+            let crates = with_texts(vec![apache], "apache").unwrap();
+            assert!(crates[0].texts.contains("apache"), "{crates:?}");
+        }
     }
 }
