@@ -17,6 +17,7 @@ mod election;
 mod endpoints;
 mod ephemeral_volume;
 mod expiry;
+mod finalizer;
 mod garbage_collector;
 mod lease;
 mod legacy_token_cleaner;
@@ -27,15 +28,19 @@ mod node_lifecycle;
 mod object;
 mod pod;
 mod pod_garbage_collector;
+mod pod_group_protection;
 mod reconcile_error;
 mod recorder;
 mod resource_claim;
+mod resource_pool_status;
 mod resource_quota;
 mod root_ca_certificate_publisher;
 mod selection;
 mod service_account;
 mod service_account_token;
 mod service_cidr;
+mod serving_trust_bundle;
+mod storage_version_garbage_collector;
 mod storage_version_migrator;
 mod supervisor;
 mod tables;
@@ -125,6 +130,12 @@ pub const CONTROLLERS: &[Descriptor] = &[
         build: garbage_collector::build,
     },
     Descriptor {
+        name: "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        account: "kube-apiserver-serving-clustertrustbundle-publisher",
+        gate: Some(Feature::ClusterTrustBundle),
+        build: serving_trust_bundle::build,
+    },
+    Descriptor {
         name: "legacy-serviceaccount-token-cleaner-controller",
         account: "legacy-service-account-token-cleaner",
         gate: None,
@@ -173,10 +184,22 @@ pub const CONTROLLERS: &[Descriptor] = &[
         build: certificates::build_pod_cleaner,
     },
     Descriptor {
+        name: "podgroup-protection-controller",
+        account: "podgroup-protection-controller",
+        gate: Some(Feature::GenericWorkload),
+        build: pod_group_protection::build,
+    },
+    Descriptor {
         name: "resourceclaim-controller",
         account: "resource-claim-controller",
         gate: None,
         build: resource_claim::build,
+    },
+    Descriptor {
+        name: "resourcepoolstatusrequest-controller",
+        account: "resourcepoolstatusrequest-controller",
+        gate: Some(Feature::DRAResourcePoolStatus),
+        build: resource_pool_status::build,
     },
     Descriptor {
         name: "resourcequota-controller",
@@ -213,6 +236,12 @@ pub const CONTROLLERS: &[Descriptor] = &[
         account: "storage-version-migrator-controller",
         gate: Some(Feature::StorageVersionMigrator),
         build: storage_version_migrator::build,
+    },
+    Descriptor {
+        name: "storageversion-garbage-collector-controller",
+        account: "storage-version-garbage-collector",
+        gate: Some(Feature::StorageVersionAPI),
+        build: storage_version_garbage_collector::build,
     },
     Descriptor {
         name: "taint-eviction-controller",

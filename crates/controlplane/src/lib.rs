@@ -62,5 +62,5 @@ pub use kubelet::KubeletClientConfig;
 pub use peer_leases::{PeerAddress, PeerLeases};
 pub use rows::{Creaters, RowsConfig, StorageOptions};
 pub use rows::{group_resource, locations, rows, storages, version_rank};
-pub use storage_version::StorageVersionManager;
+pub use storage_version::{StorageVersionManager, set_common_encoding_version};
 pub use system_namespaces::system_namespaces;

@@ -89,7 +89,7 @@ features! {
     DRAPrioritizedList, Honoured: Alpha 33 Off, Beta 34 On, Ga 36 On needs DynamicResourceAllocation;
     DRAResourceClaimDeviceStatus, Honoured: Alpha 32 Off, Beta 33 On;
     DRAResourceClaimGranularStatusAuthorization, Honoured: Beta 36 On needs DRAResourceClaimDeviceStatus DynamicResourceAllocation;
-    DRAResourcePoolStatus, Elsewhere: Alpha 36 Off needs DynamicResourceAllocation;
+    DRAResourcePoolStatus, Honoured: Alpha 36 Off needs DynamicResourceAllocation;
     DRASchedulerFilterTimeout, Elsewhere: Beta 34 On needs DynamicResourceAllocation;
     DRAWorkloadResourceClaims, Honoured: Alpha 36 Off needs DynamicResourceAllocation GenericWorkload;
     DeclarativeValidation, Internal: Beta 33 On, Ga 36 LockedOn;

@@ -6,9 +6,9 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_controller_runtime::{Backoff, Client, InformerEvent, WorkQueue, run};
 
-use super::{FinalizerNeed, need, write};
 use crate::context::ControllerContext;
 use crate::descriptor::ControllerLoop;
+use crate::finalizer::{FinalizerNeed, need, write};
 use crate::lister::CacheLister;
 use crate::unavailable::Unavailable;
 

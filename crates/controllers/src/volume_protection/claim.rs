@@ -9,9 +9,9 @@ use kevel_controller_runtime::{Backoff, Client, InformerEvent, WorkQueue, run};
 use kevel_features::Feature;
 use kevel_store::cache::At;
 
-use super::{FinalizerNeed, need, write};
 use crate::context::ControllerContext;
 use crate::descriptor::ControllerLoop;
+use crate::finalizer::{FinalizerNeed, need, write};
 use crate::lister::CacheLister;
 use crate::object::{condition, is_controlled_by, is_deleted, name, namespace, split, texts, uid};
 use crate::unavailable::Unavailable;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_controller_runtime::{Backoff, Client, run};
 
-use super::{FinalizerNeed, need, write};
 use crate::context::ControllerContext;
 use crate::descriptor::ControllerLoop;
+use crate::finalizer::{FinalizerNeed, need, write};
 use crate::lister::CacheLister;
 use crate::unavailable::Unavailable;
 

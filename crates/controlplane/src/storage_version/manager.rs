@@ -281,8 +281,9 @@ fn best_first(group: &str, mut versions: Vec<String>) -> Vec<String> {
     versions.iter().map(|version| api_version(group, version)).collect()
 }
 
-/// Sets `commonEncodingVersion` and the condition AllEncodingVersionsEqual.
-fn set_common_encoding_version(version: &mut Value, now: Time) {
+/// Sets `commonEncodingVersion` of a StorageVersion and its condition AllEncodingVersionsEqual, by the entries of the
+/// servers.
+pub fn set_common_encoding_version(version: &mut Value, now: Time) {
     let of_servers = version.list_at(&["status", "storageVersions"]);
     let mut all = of_servers.iter().map(|server| server.str_at(&["encodingVersion"]));
     let first = all.next();

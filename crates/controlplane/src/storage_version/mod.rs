@@ -1,7 +1,7 @@
 //! Kinds StorageVersion and StorageVersionMigration.
 
 mod manager;
-pub mod migration;
+pub(crate) mod migration;
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-pub use self::manager::StorageVersionManager;
+pub use self::manager::{StorageVersionManager, set_common_encoding_version};
 
 /// `storageversions`
 pub static KIND: Kind = Kind {

@@ -13,9 +13,9 @@ use super::policy_status::{POLICIES, create_policy};
 use super::service_cidr::{RANGES, create_range};
 use super::tokens::{CLUSTER_INFO, create_bootstrap_token, create_cluster_info, create_token};
 use super::{
-    ALL, create_namespace, create_owned, disruption, ephemeral_volume, exists, node_lifecycle,
-    owner, pod_garbage_collector, resource_claim, storage_version_migrator, taint_eviction,
-    ttl_after_finished, volume_binder, volume_protection,
+    ALL, create_namespace, create_owned, disruption, ephemeral_volume, exists, gated,
+    node_lifecycle, owner, pod_garbage_collector, resource_claim, storage_version_migrator,
+    taint_eviction, ttl_after_finished, volume_binder, volume_protection,
 };
 
 type Step<T> = for<'a> fn(&'a Cluster) -> Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -106,6 +106,11 @@ const CASES: &[Case] = &[
     case!("garbage-collector-controller", delete_owner, async |cluster: &Cluster| {
         !exists(cluster, "/api/v1/namespaces/default/configmaps/dependent").await
     }),
+    case!(
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        async |_: &Cluster| {},
+        gated::bundle_is_published
+    ),
     case!("namespace-controller", delete_namespace, async |cluster: &Cluster| {
         !exists(cluster, "/api/v1/namespaces/doomed").await
     }),
@@ -134,10 +139,16 @@ const CASES: &[Case] = &[
         pod_garbage_collector::delete_unscheduled,
         pod_garbage_collector::unscheduled_has_failed
     ),
+    case!("podgroup-protection-controller", gated::delete_unused_group, gated::group_is_gone),
     case!(
         "resourceclaim-controller",
         resource_claim::create_pod_with_claim,
         resource_claim::claim_is_made
+    ),
+    case!(
+        "resourcepoolstatusrequest-controller",
+        gated::ask_pools_of_no_driver,
+        gated::pools_are_counted
     ),
     case!("resourcequota-controller", limit, async |cluster: &Cluster| {
         let (_, quota) = cluster.admin.get(&format!("{QUOTAS}/maps")).await;
@@ -195,6 +206,11 @@ const CASES: &[Case] = &[
         "storage-version-migrator-controller",
         storage_version_migrator::migrate_config_maps,
         storage_version_migrator::config_maps_are_migrated
+    ),
+    case!(
+        "storageversion-garbage-collector-controller",
+        gated::register_lost_server,
+        gated::lost_server_is_forgotten
     ),
     case!(
         "taint-eviction-controller",

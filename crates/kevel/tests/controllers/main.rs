@@ -8,6 +8,7 @@ mod endpoints;
 mod ephemeral_volume;
 mod every_controller;
 mod garbage_collector;
+mod gated;
 mod identity;
 mod lease;
 mod namespace;
@@ -33,8 +34,11 @@ const ALL: &str = "*,bootstrap-signer-controller,token-cleaner-controller";
 
 /// Gates of controllers that are off by default, and the APIs of their objects.
 const GATED: [&str; 2] = [
-    "--feature-gates=StorageVersionMigrator=true,PodCertificateRequest=true",
-    "--runtime-config=storagemigration.k8s.io/v1beta1=true,certificates.k8s.io/v1beta1=true",
+    "--feature-gates=ClusterTrustBundle=true,DRAResourcePoolStatus=true,GenericWorkload=true,\
+     PodCertificateRequest=true,StorageVersionAPI=true,StorageVersionMigrator=true",
+    "--runtime-config=certificates.k8s.io/v1beta1=true,internal.apiserver.k8s.io/v1alpha1=true,\
+     resource.k8s.io/v1alpha3=true,scheduling.k8s.io/v1alpha2=true,\
+     storagemigration.k8s.io/v1beta1=true",
 ];
 
 /// A server with all controllers.
