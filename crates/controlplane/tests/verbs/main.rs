@@ -9,12 +9,15 @@ mod in_process;
 mod lists;
 mod options;
 mod ownership;
+mod plugins;
+mod reads;
 mod rules;
 mod size;
 mod stored;
 mod subresources;
 mod validation;
 mod watches;
+mod writes;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
