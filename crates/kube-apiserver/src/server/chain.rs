@@ -102,7 +102,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     }
     // Of custom kinds it is not said, as in the reference.
     let storage_versions = storage_versions(&config, &tables[..3])?;
-    let controllers = controllers::Controllers::new(&config, &tables);
+    let controllers = controllers::ServerControllers::new(&config, &tables);
     let controllers = controllers.map_err(|error| error.to_string())?;
     let mut health = health::checks(&config);
     if let Some(controllers) = &controllers {

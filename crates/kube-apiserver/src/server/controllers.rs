@@ -35,12 +35,12 @@ pub enum ControllersError {
 }
 
 /// Selected controllers, before the server is put together that their requests go to.
-pub struct Controllers {
+pub struct ServerControllers {
     supervisor: Supervisor,
     loopback: Arc<Loopback>,
 }
 
-impl Controllers {
+impl ServerControllers {
     /// The selected controllers; `None` if none is selected.
     pub fn new(
         config: &Config,
@@ -74,7 +74,7 @@ impl Controllers {
             shared_by: shared.then(|| options.server_id()),
         };
         let supervisor = config.controllers.supervisor(controllers, &selection)?;
-        Ok(Some(Controllers { supervisor, loopback }))
+        Ok(Some(ServerControllers { supervisor, loopback }))
     }
 
     /// Checks by the names of the controllers, as in the health of kube-controller-manager. They pass also while a
@@ -87,7 +87,7 @@ impl Controllers {
     /// to `handler`.
     pub fn start(self, lifecycle: &Lifecycle, handler: Arc<dyn Handler>) -> HookResult {
         const START: &str = "start-controllers";
-        let Controllers { supervisor, loopback } = self;
+        let ServerControllers { supervisor, loopback } = self;
         loopback.lead_to(&handler);
         let (hooks, ready) = (&lifecycle.hooks, lifecycle.signals.has_been_ready.wait());
         let Some(election) = supervisor.election().cloned() else {

@@ -333,9 +333,9 @@ async fn stale_state_decides_nothing_without_a_write() {
     }
 }
 
-/// What becomes of a marked object that another component changes before it is removed.
+/// Removal of a marked object that another component changes before.
 #[tokio::test]
-async fn marked_object_is_removed_whoever_else_changes_it() {
+async fn marked_object_is_removed_despite_changes_by_others() {
     let engine = Embedded::memory(Options::default()).unwrap();
     for (position, (change, exact, expected, is_left)) in [
         ("none", true, Ok(()), false),
