@@ -7,10 +7,12 @@
 //! - [`predicates`]: matching of requests by rules, namespace and object selectors, and equivalent versions
 //! - [`cel`]: the environments of expressions, their compilation and evaluation
 //! - [`webhook`]: `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`
+//! - [`manifest`]: webhooks and policies from files
 //! - [`pod_security`]: metrics of `PodSecurity`, which is a plug-in of the built-in kinds
 //! - [`policy`]: `MutatingAdmissionPolicy` and `ValidatingAdmissionPolicy`
 
 pub mod cel;
+pub mod manifest;
 pub mod pod_security;
 pub mod policy;
 pub mod predicates;

@@ -148,7 +148,7 @@ features! {
     LogarithmicScaleDown, Elsewhere: Alpha 21 Off, Beta 22 On, Ga 31 LockedOn;
     LoggingAlphaOptions, Honoured: Alpha 24 Off;
     LoggingBetaOptions, Honoured: Beta 24 On;
-    ManifestBasedAdmissionControlConfig, AlwaysOff: Alpha 36 Off;
+    ManifestBasedAdmissionControlConfig, Honoured: Alpha 36 Off;
     MatchLabelKeysInPodAffinity, AlwaysOn: Alpha 29 Off, Beta 31 On, Ga 33 LockedOn;
     MatchLabelKeysInPodTopologySpread, Honoured: Alpha 25 Off, Beta 27 On;
     MatchLabelKeysInPodTopologySpreadSelectorMerge, Honoured: Beta 34 On needs MatchLabelKeysInPodTopologySpread;

@@ -7,6 +7,7 @@ use kevel_store::Revision;
 
 use super::params::{ParamKind, ParamRef};
 use crate::cel::FailurePolicy;
+use crate::manifest::ManifestObject;
 use crate::predicates::MatchCriteria;
 
 /// A policy with at least one binding; a policy without bindings is not in force (upstream: PolicyHook).
@@ -16,6 +17,39 @@ pub(super) struct Hook<E> {
     /// Bindings, ordered by name.
     pub bindings: Vec<Arc<Binding>>,
 }
+
+impl<E> Clone for Hook<E> {
+    fn clone(&self) -> Self {
+        Hook { policy: self.policy.clone(), bindings: self.bindings.clone() }
+    }
+}
+
+impl<E: Evaluator> Hook<E> {
+    /// Policies of manifest files with their bindings, in the order of their names. Those without bindings are there,
+    /// too, and decide nothing.
+    pub fn of_manifests(objects: Vec<ManifestObject>) -> Vec<Self> {
+        let mut hooks = Vec::new();
+        let mut bindings: Vec<Arc<Binding>> = Vec::new();
+        for object in &objects {
+            let name = object.name.as_str();
+            match object.value.at(&["spec", "policyName"]) {
+                Some(_) => bindings.push(Arc::new(Binding::new(name, NO_REVISION, &object.value))),
+                None => hooks.push(Hook {
+                    policy: Arc::new(Policy::new(name, NO_REVISION, &object.value)),
+                    bindings: Vec::new(),
+                }),
+            }
+        }
+        for hook in &mut hooks {
+            let own = bindings.iter().filter(|binding| *binding.policy_name == *hook.policy.name);
+            hook.bindings = own.cloned().collect();
+        }
+        hooks
+    }
+}
+
+/// Revision of objects that are not in the store.
+const NO_REVISION: Revision = Revision(0);
 
 /// Compiled expressions of a policy.
 pub(super) trait Evaluator: Send + Sync + 'static {

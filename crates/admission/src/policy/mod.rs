@@ -1,12 +1,12 @@
 //! Policies in CEL: `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`, with their bindings and parameters.
 //!
 //! ```text
-//! policies, bindings (cache) ── compiled on change ──▶ Source ── load ──▶ Hooks
+//! policies, bindings (cache, files) ── compiled on change ──▶ Source ── load ──▶ Hooks
 //! request ─▶ Hooks ─▶ predicates of policy and binding ─▶ parameters ─▶ Invocations ─▶ match conditions ─▶ expressions
 //! ```
 //!
 //! - `definition`: policies and bindings, parsed
-//! - `source`: the current policies with their bindings, from the cache
+//! - `source`: the current policies with their bindings, from the cache and from files
 //! - `params`: the objects that `paramKind` and `paramRef` name
 //! - `dispatch`: the policies, bindings and parameters that apply to a request
 //! - `versions`: the request's objects in the version that a policy matches
@@ -32,6 +32,7 @@ use kevel_server::resource::Resources;
 use kevel_server::storage::Storage;
 
 use crate::cel::MatchConditionMetrics;
+use crate::manifest::ManifestFolder;
 use crate::predicates::{GROUP, Matcher};
 
 pub use mutating::MutatingAdmissionPolicy;
@@ -43,6 +44,8 @@ pub struct Config {
     pub policies: Arc<Storage>,
     /// Storage of the bindings.
     pub bindings: Arc<Storage>,
+    /// Folder with policies and bindings in files, if there is one.
+    pub manifests: Option<ManifestFolder>,
     /// Namespaces and resources, for predicates.
     pub matcher: Arc<Matcher>,
     /// Resources of all servers in the chain; their objects may be parameters.
@@ -64,7 +67,8 @@ impl std::fmt::Debug for Config {
 /// Background task that keeps a plug-in's policies up to date while the server runs.
 pub type Follow = Pending<'static, ()>;
 
-/// Resources that hold policies. They are exempt, so that a policy that refuses every write can be deleted.
+/// Resources that hold policies. They are exempt from policies of the API, so that a policy that refuses every write can
+/// be deleted.
 const POLICY_RESOURCES: [&str; 4] = [
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
@@ -82,10 +86,27 @@ const REVIEWS: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Whether a request is exempt from policies.
-fn is_excluded(attributes: &Attributes<'_>) -> bool {
-    let (group, plural) = (&*attributes.resource.kind.group, attributes.resource.plural.as_str());
-    group == GROUP && POLICY_RESOURCES.contains(&plural) || REVIEWS.contains(&(group, plural))
+/// Policies that a request is exempt from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exemption {
+    None,
+    /// Those of the API; policies of files cannot lock themselves in.
+    OfApi,
+    All,
+}
+
+impl Exemption {
+    fn of(attributes: &Attributes<'_>) -> Self {
+        let resource = attributes.resource;
+        let (group, plural) = (&*resource.kind.group, resource.plural.as_str());
+        if REVIEWS.contains(&(group, plural)) {
+            return Exemption::All;
+        }
+        match group == GROUP && POLICY_RESOURCES.contains(&plural) {
+            true => Exemption::OfApi,
+            false => Exemption::None,
+        }
+    }
 }
 
 /// Refusal before the policies are loaded.

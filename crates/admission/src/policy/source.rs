@@ -1,17 +1,21 @@
-//! Current policies that are in force, compiled from the caches (upstream: policySource).
+//! Current policies that are in force, compiled from the caches and from files (upstream: policySource).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use futures_util::future::{join, select};
+use kevel_api::status::StatusError;
+use kevel_server::admission::Attributes;
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, Cache, CacheError, Object, Selection, Snapshot};
 use tokio::sync::{Notify, watch};
 
-use super::Follow;
 use super::definition::{Binding, Evaluator, Hook, Policy};
+use super::{Exemption, Follow, not_ready};
+use crate::manifest::Manifests;
 use crate::predicates::Matcher;
 
 /// Longest wait of a request for the policies of a server that has just started.
@@ -28,33 +32,75 @@ pub(super) type Hooks<E> = Vec<Hook<E>>;
 pub(super) struct Source<E> {
     hooks: Arc<ArcSwap<Hooks<E>>>,
     ready: watch::Receiver<bool>,
+    manifests: Option<Arc<Manifests<Hook<E>>>>,
 }
 
 impl<E: Evaluator> Source<E> {
     /// Makes a source over these caches, and the task that follows them.
-    pub fn new(policies: Arc<Storage>, bindings: Arc<Storage>) -> (Self, Follow) {
+    pub fn new(
+        policies: Arc<Storage>,
+        bindings: Arc<Storage>,
+        manifests: Option<Arc<Manifests<Hook<E>>>>,
+    ) -> (Self, Follow) {
         let hooks = Arc::new(ArcSwap::default());
         let (loaded, ready) = watch::channel(false);
         let known = Mutex::default();
         let refresher = Refresher { policies, bindings, hooks: hooks.clone(), loaded, known };
-        (Source { hooks, ready }, Box::pin(Arc::new(refresher).run()))
+        let run = Arc::new(refresher).run();
+        let follow: Follow = match manifests.clone() {
+            Some(manifests) => {
+                Box::pin(select(Box::pin(run), Box::pin(manifests.follow())).map(drop))
+            }
+            None => Box::pin(run),
+        };
+        (Source { hooks, ready, manifests }, follow)
     }
 
-    /// Whether the policies have been loaded once.
-    pub fn is_ready(&self) -> bool {
+    /// Whether no policy can apply to a request.
+    pub fn is_idle(&self, attributes: &Attributes<'_>) -> bool {
+        let has_no_files = self.manifests.as_ref().is_none_or(|manifests| manifests.is_empty());
+        match has_no_files && self.is_ready() && self.hooks.load().is_empty() {
+            true => true,
+            false => match Exemption::of(attributes) {
+                Exemption::None => false,
+                Exemption::OfApi => has_no_files,
+                Exemption::All => true,
+            },
+        }
+    }
+
+    /// Policies that a request is not exempt from. Waits until they and the namespaces are loaded, and refuses the
+    /// request if that takes too long.
+    pub async fn hooks(
+        &self,
+        attributes: &Attributes<'_>,
+        matcher: &Matcher,
+    ) -> Result<Arc<Hooks<E>>, StatusError> {
+        match (Exemption::of(attributes), &self.manifests) {
+            (Exemption::None, _) => {}
+            (Exemption::OfApi, Some(manifests)) => return Ok(manifests.current()),
+            (Exemption::OfApi | Exemption::All, _) => return Ok(Arc::default()),
+        }
+        if !self.is_ready() && !self.wait_until_ready(matcher).await {
+            return Err(not_ready(attributes));
+        }
+        let of_api = self.hooks.load_full();
+        Ok(match &self.manifests {
+            Some(manifests) => manifests.and(of_api),
+            None => of_api,
+        })
+    }
+
+    /// Whether the policies of the API have been loaded once.
+    fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
     /// Waits until policies and namespaces are loaded; `false` after a timeout.
-    pub async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
+    async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
         let mut ready = self.ready.clone();
         let wait = async { ready.wait_for(|ready| *ready).await.is_ok() && matcher.ready().await };
         tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
-    }
-
-    /// Current policies.
-    pub fn hooks(&self) -> Guard<Arc<Hooks<E>>> {
-        self.hooks.load()
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Webhook {
     pub configuration: Arc<str>,
     /// `name.example.com`: not unique.
     pub name: Arc<str>,
-    /// Unique key: configuration, name, and the number of earlier webhooks with the same name.
+    /// Unique key: origin, configuration, name, and the number of earlier webhooks with the same name.
     pub uid: String,
     pub step: Step,
     pub criteria: MatchCriteria,
@@ -74,6 +74,15 @@ pub(super) struct Webhook {
 impl Webhook {
     /// Webhooks of a configuration, in order.
     pub fn of_configuration(configuration: &Value, step: Step) -> Vec<Arc<Webhook>> {
+        Webhook::of_origin("", configuration, step)
+    }
+
+    /// Webhooks of a configuration in a manifest file, in order.
+    pub fn of_manifest(configuration: &Value, step: Step) -> Vec<Arc<Webhook>> {
+        Webhook::of_origin("manifest/", configuration, step)
+    }
+
+    fn of_origin(origin: &str, configuration: &Value, step: Step) -> Vec<Arc<Webhook>> {
         let name: Arc<str> = configuration.str_at(&["metadata", "name"]).into();
         let webhooks = configuration.list_at(&["webhooks"]);
         let before = |index: usize, name: &str| {
@@ -81,12 +90,18 @@ impl Webhook {
         };
         let webhooks = webhooks.iter().enumerate().map(|(index, webhook)| {
             let which = before(index, webhook.str_at(&["name"]));
-            Arc::new(Webhook::new(&name, webhook, which, step))
+            Arc::new(Webhook::new(origin, &name, webhook, which, step))
         });
         webhooks.collect()
     }
 
-    fn new(configuration: &Arc<str>, webhook: &Value, which: usize, step: Step) -> Self {
+    fn new(
+        origin: &str,
+        configuration: &Arc<str>,
+        webhook: &Value,
+        which: usize,
+        step: Step,
+    ) -> Self {
         let name: Arc<str> = webhook.str_at(&["name"]).into();
         let text = |field| webhook.at(&[field]).and_then(Value::as_str);
         let failure_policy = FailurePolicy::new(text("failurePolicy"));
@@ -98,7 +113,7 @@ impl Webhook {
         let seconds = webhook.at(&["timeoutSeconds"]).and_then(Value::as_int);
         Webhook {
             configuration: configuration.clone(),
-            uid: format!("{configuration}/{name}/{which}"),
+            uid: format!("{origin}{configuration}/{name}/{which}"),
             step,
             criteria: MatchCriteria::of_webhook(webhook),
             conditions: MatchConditions::compile(

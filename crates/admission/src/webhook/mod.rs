@@ -1,12 +1,12 @@
 //! Admission webhooks: remote services that may refuse or change requests.
 //!
 //! ```text
-//! configurations (cache) ── compiled on change ──▶ Source ── load ──▶ [Webhook]
+//! configurations (cache, files) ── compiled on change ──▶ Source ── load ──▶ [Webhook]
 //! request ─▶ predicates ─▶ match conditions ─▶ matched version ─▶ AdmissionReview ─▶ verdict, patch
 //! ```
 //!
 //! - `definition`: webhooks, parsed
-//! - `source`: the current webhooks, from the cache
+//! - `source`: the current webhooks, from the cache and from files
 //! - `client`: endpoints, credentials and connections
 //! - `versions`: the request's objects in the version that a webhook matches
 //! - `review`: the AdmissionReview sent, and the checks of the response
@@ -39,6 +39,7 @@ use crate::cel::{
     CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, Object,
     admission_request,
 };
+use crate::manifest::{ManifestError, ManifestFolder};
 use crate::predicates::{Matcher, is_exempt};
 
 use self::annotations::Place;
@@ -62,6 +63,8 @@ pub struct Config {
     pub matcher: Arc<Matcher>,
     /// Authorizer behind `authorizer` in match conditions.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Folder with configurations in files, if there is one.
+    pub manifests: Option<ManifestFolder>,
     /// Clients of webhooks.
     pub clients: Arc<ClientManager>,
     /// Metrics of calls.
@@ -89,9 +92,10 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    fn new(config: Config, step: definition::Step) -> (Self, Follow) {
-        let (source, follow) = Source::new(config.configurations.clone(), step);
-        (Webhooks { source, config }, follow)
+    fn new(config: Config, step: definition::Step) -> Result<(Self, Follow), ManifestError> {
+        let folder = config.manifests.clone();
+        let (source, follow) = Source::new(config.configurations.clone(), folder, step)?;
+        Ok((Webhooks { source, config }, follow))
     }
 
     /// Current webhooks. Waits until they are loaded, and refuses the request if that takes too long.
@@ -99,6 +103,9 @@ impl Webhooks {
         &self,
         attributes: &Attributes<'_>,
     ) -> Result<Arc<Vec<Arc<Webhook>>>, StatusError> {
+        if is_exempt(attributes) {
+            return Ok(self.source.of_files());
+        }
         let ready = self.source.wait_until_ready(&self.config.matcher).await;
         match ready {
             true => Ok(self.source.webhooks()),
@@ -106,9 +113,9 @@ impl Webhooks {
         }
     }
 
-    /// Whether no webhook can apply: the request is exempt, or there are no webhooks.
+    /// Whether no webhook can apply: there are none, or those of files alone would see the request and there are none.
     fn is_idle(&self, attributes: &Attributes<'_>) -> bool {
-        is_exempt(attributes) || self.source.is_empty()
+        self.source.has_no_files() && (is_exempt(attributes) || self.source.is_empty())
     }
 
     /// Counts a call.

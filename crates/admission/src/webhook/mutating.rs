@@ -13,6 +13,7 @@ use kevel_server::admission::{Attributes, Plugin, Reinvocation, ready};
 use kevel_server::future::Pending;
 
 use crate::cel::CachingAuthorizer;
+use crate::manifest::ManifestError;
 
 use super::annotations::Place;
 use super::call::call;
@@ -28,10 +29,10 @@ pub const NAME: &str = "MutatingAdmissionWebhook";
 pub struct MutatingAdmissionWebhook(Webhooks);
 
 impl MutatingAdmissionWebhook {
-    /// Makes the plug-in, and the task that keeps its webhooks up to date.
-    pub fn new(config: Config) -> (Self, Follow) {
-        let (webhooks, follow) = Webhooks::new(config, Step::Admit);
-        (MutatingAdmissionWebhook(webhooks), follow)
+    /// Makes the plug-in, and the task that keeps its webhooks up to date. Manifests that cannot be loaded are an error.
+    pub fn new(config: Config) -> Result<(Self, Follow), ManifestError> {
+        let (webhooks, follow) = Webhooks::new(config, Step::Admit)?;
+        Ok((MutatingAdmissionWebhook(webhooks), follow))
     }
 
     async fn dispatch(

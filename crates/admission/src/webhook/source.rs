@@ -1,4 +1,4 @@
-//! Current webhooks of all configurations, compiled from the cache (upstream: mutatingWebhookConfigurationManager,
+//! Current webhooks of all configurations, compiled from the cache and from files (upstream: mutatingWebhookConfigurationManager,
 //! validatingWebhookConfigurationManager).
 
 use std::collections::{BTreeMap, HashSet};
@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use futures_util::FutureExt as _;
+use futures_util::future::select;
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::storage::Storage;
@@ -13,10 +15,14 @@ use kevel_store::Revision;
 use kevel_store::cache::{At, Cache, CacheError, Delivery, Object, Selection, Snapshot};
 use tokio::sync::watch;
 
+use crate::manifest::{
+    MUTATING_WEBHOOKS, ManifestError, ManifestFolder, ManifestObject, Manifests,
+    VALIDATING_WEBHOOKS,
+};
 use crate::predicates::Matcher;
 
-use super::Follow;
 use super::definition::{Step, Webhook};
+use super::{Follow, mutating, validating};
 
 /// Longest wait of a request for the webhooks of a server that has just started.
 const READY_WAIT: Duration = Duration::from_secs(10);
@@ -30,16 +36,39 @@ pub(super) struct Source {
     /// `None` until the configurations have been loaded once.
     webhooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>>,
     ready: watch::Receiver<bool>,
+    manifests: Option<Arc<Manifests<Arc<Webhook>>>>,
 }
 
 impl Source {
     /// Makes a source over these configurations, and the task that follows them.
-    pub fn new(configurations: Arc<Storage>, step: Step) -> (Self, Follow) {
+    pub fn new(
+        configurations: Arc<Storage>,
+        folder: Option<ManifestFolder>,
+        step: Step,
+    ) -> Result<(Self, Follow), ManifestError> {
+        let manifests = folder.map(|folder| load_manifests(folder, step)).transpose()?;
         let webhooks = Arc::new(ArcSwapOption::empty());
         let (loaded, ready) = watch::channel(false);
         let known = BTreeMap::new();
         let compile = Compile { configurations, step, webhooks: webhooks.clone(), loaded, known };
-        (Source { webhooks, ready }, Box::pin(compile.run()))
+        let follow: Follow = match &manifests {
+            Some(manifests) => {
+                let (compile, manifests) = (Box::pin(compile.run()), manifests.clone().follow());
+                Box::pin(select(compile, Box::pin(manifests)).map(drop))
+            }
+            None => Box::pin(compile.run()),
+        };
+        Ok((Source { webhooks, ready, manifests }, follow))
+    }
+
+    /// Whether no webhook of a file is in force.
+    pub fn has_no_files(&self) -> bool {
+        self.manifests.as_ref().is_none_or(|manifests| manifests.is_empty())
+    }
+
+    /// Webhooks of files.
+    pub fn of_files(&self) -> Arc<Vec<Arc<Webhook>>> {
+        self.manifests.as_ref().map(|manifests| manifests.current()).unwrap_or_default()
     }
 
     /// Whether the configurations are loaded and have no webhooks.
@@ -54,10 +83,36 @@ impl Source {
         tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
     }
 
-    /// Webhooks ordered by the name of the configuration, then by position in it.
+    /// Webhooks ordered by the name of the configuration, then by position in it; those of files come first.
     pub fn webhooks(&self) -> Arc<Vec<Arc<Webhook>>> {
-        self.webhooks.load_full().unwrap_or_default()
+        let of_api = self.webhooks.load_full().unwrap_or_default();
+        match &self.manifests {
+            Some(manifests) => manifests.and(of_api),
+            None => of_api,
+        }
     }
+}
+
+/// Loads the webhook configurations of a folder.
+fn load_manifests(
+    folder: ManifestFolder,
+    step: Step,
+) -> Result<Arc<Manifests<Arc<Webhook>>>, ManifestError> {
+    match step {
+        Step::Admit => Manifests::load(mutating::NAME, folder, MUTATING_WEBHOOKS, |objects| {
+            webhooks_of(&objects, Step::Admit)
+        }),
+        Step::Validate => {
+            Manifests::load(validating::NAME, folder, VALIDATING_WEBHOOKS, |objects| {
+                webhooks_of(&objects, Step::Validate)
+            })
+        }
+    }
+}
+
+fn webhooks_of(objects: &[ManifestObject], step: Step) -> Vec<Arc<Webhook>> {
+    let each = objects.iter().map(|object| Webhook::of_manifest(&object.value, step));
+    each.flatten().collect()
 }
 
 /// Follows the configurations and compiles them.

@@ -12,6 +12,7 @@ use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
 
 use crate::cel::CachingAuthorizer;
+use crate::manifest::ManifestError;
 use crate::predicates::Matched;
 
 use super::annotations::Place;
@@ -67,10 +68,10 @@ impl Version {
 }
 
 impl ValidatingAdmissionWebhook {
-    /// Makes the plug-in, and the task that keeps its webhooks up to date.
-    pub fn new(config: Config) -> (Self, Follow) {
-        let (webhooks, follow) = Webhooks::new(config, Step::Validate);
-        (ValidatingAdmissionWebhook(webhooks), follow)
+    /// Makes the plug-in, and the task that keeps its webhooks up to date. Manifests that cannot be loaded are an error.
+    pub fn new(config: Config) -> Result<(Self, Follow), ManifestError> {
+        let (webhooks, follow) = Webhooks::new(config, Step::Validate)?;
+        Ok((ValidatingAdmissionWebhook(webhooks), follow))
     }
 
     async fn dispatch(

@@ -43,6 +43,7 @@ pub mod quota {
 }
 mod runtime_class;
 mod service_account;
+mod static_manifests;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
@@ -54,6 +55,7 @@ pub use namespace_lifecycle::NamespaceLifecycle;
 use std::sync::Arc;
 
 use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::manifest::ManifestMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::{Resolve, WebhookMetrics};
 use kevel_controller_runtime::Client;
@@ -168,6 +170,8 @@ pub struct Context<'a> {
     pub match_conditions: MatchConditionMetrics,
     /// What is counted about webhooks.
     pub webhooks: WebhookMetrics,
+    /// Metrics of webhooks and policies in files.
+    pub manifests: ManifestMetrics,
     /// Where the services are that are webhooks.
     pub resolve: Resolve,
     /// The ways to webhooks.

@@ -1,24 +1,31 @@
 //! `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`: writes are refused and changed by expressions.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use kevel_admission::manifest::{ManifestError, ManifestFolder};
 use kevel_admission::policy::{Config, MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use kevel_admission::policy::{mutating, validating};
 use kevel_admission::predicates::GROUP;
-use kevel_api::field_error::{FieldError, Path};
+use kevel_api::quote::quote;
 use kevel_server::admission::Plugin;
 
-use super::{Context, Registration, configuration};
+use super::configuration::decode_strings;
+use super::{Context, Registration, static_manifests};
 use kevel_features::Feature;
 
 /// The last to change objects, but for webhooks.
 pub const MUTATING: Registration = Registration::on(mutating::NAME, |context| {
+    let kind = "MutatingAdmissionPolicyConfiguration";
+    let manifests = manifests(context, mutating::NAME, kind)?;
     match (context.feature)(Feature::MutatingAdmissionPolicy) {
         true => {
-            check_configuration(context, mutating::NAME)?;
-            let config =
-                config(context, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")?;
-            let (plugin, follow) = MutatingAdmissionPolicy::new(config);
+            let (policies, bindings) =
+                ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
+            let folder = manifests.as_ref().map(|folder| folder.path.clone());
+            let config = config(context, policies, bindings, manifests)?;
+            let made = MutatingAdmissionPolicy::new(config);
+            let (plugin, follow) = made.map_err(|error| unloaded(folder, &error))?;
             (context.follow)(mutating::NAME, follow);
             Ok(Arc::new(plugin))
         }
@@ -28,10 +35,13 @@ pub const MUTATING: Registration = Registration::on(mutating::NAME, |context| {
 
 /// Judges what the others made of an object.
 pub const VALIDATING: Registration = Registration::on(validating::NAME, |context| {
-    check_configuration(context, validating::NAME)?;
-    let config =
-        config(context, "validatingadmissionpolicies", "validatingadmissionpolicybindings")?;
-    let (plugin, follow) = ValidatingAdmissionPolicy::new(config);
+    let kind = "ValidatingAdmissionPolicyConfiguration";
+    let manifests = manifests(context, validating::NAME, kind)?;
+    let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
+    let folder = manifests.as_ref().map(|folder| folder.path.clone());
+    let config = config(context, policies, bindings, manifests)?;
+    let made = ValidatingAdmissionPolicy::new(config);
+    let (plugin, follow) = made.map_err(|error| unloaded(folder, &error))?;
     (context.follow)(validating::NAME, follow);
     Ok(Arc::new(plugin) as Arc<dyn Plugin>)
 });
@@ -45,10 +55,16 @@ impl Plugin for Disabled {
     }
 }
 
-fn config(context: &Context<'_>, policies: &str, bindings: &str) -> Result<Config, String> {
+fn config(
+    context: &Context<'_>,
+    policies: &str,
+    bindings: &str,
+    manifests: Option<ManifestFolder>,
+) -> Result<Config, String> {
     Ok(Config {
         policies: context.storage(GROUP, policies)?,
         bindings: context.storage(GROUP, bindings)?,
+        manifests,
         matcher: context.matcher.clone(),
         tables: context.tables.clone(),
         authorizer: context.authorizer.clone(),
@@ -57,16 +73,21 @@ fn config(context: &Context<'_>, policies: &str, bindings: &str) -> Result<Confi
     })
 }
 
-/// Policies in files are not there yet: who wants them must not believe that they are enforced.
-fn check_configuration(context: &Context<'_>, name: &str) -> Result<(), String> {
-    let Some(text) = (context.configuration)(name)? else { return Ok(()) };
-    let kind = format!("{name}Configuration");
-    let decoded = configuration::decode(&text, &[("apiserver.config.k8s.io/v1", &kind)])?;
-    if decoded.str_at(&["staticManifestsDir"]).is_empty() {
-        return Ok(());
-    }
-    let root = Path::new("staticManifestsDir");
-    // The gate is always off here: who switches it on is refused.
-    let why = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled";
-    Err(FieldError::forbidden(&root, why).to_string())
+/// Folder with policies and bindings that a plug-in's configuration names, if it does.
+fn manifests(
+    context: &Context<'_>,
+    name: &str,
+    kind: &'static str,
+) -> Result<Option<ManifestFolder>, String> {
+    let Some(text) = (context.configuration)(name)? else { return Ok(None) };
+    let fields = [static_manifests::FIELD];
+    let decoded = decode_strings(&text, ("apiserver.config.k8s.io/v1", kind), kind, &fields);
+    let decoded = decoded.map_err(|error| error.to_string())?;
+    static_manifests::folder(context, &decoded).map_err(|error| error.to_string())
+}
+
+/// Message for manifests that cannot be loaded at the start.
+fn unloaded(folder: Option<PathBuf>, error: &ManifestError) -> String {
+    let folder = quote(&folder.unwrap_or_default().display().to_string());
+    format!("failed to load static policy manifests from {folder}: {error}")
 }

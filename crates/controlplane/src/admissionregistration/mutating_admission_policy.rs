@@ -19,7 +19,10 @@ pub static KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
-    validate_create: |new| check(new.at("spec"), true),
+    validate_create: |new| {
+        check(new.at("spec"), true);
+        super::static_suffix(new);
+    },
     validate_update: |new, old| check(new.at("spec"), match_conditions_changed(new, old)),
     ..Rules::NONE
 };

@@ -6,7 +6,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
 use super::match_resources::match_resources;
-use super::{kind, mutating_admission_policy};
+use super::{kind, mutating_admission_policy, static_suffix};
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -28,11 +28,23 @@ pub static VALIDATING_ADMISSION_POLICY_BINDING: Kind = Kind {
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: &[&str] = &["Deny", "Allow"];
 
-const MUTATING_RULES: Rules =
-    Rules { validate_create: mutating, validate_update: |new, _| mutating(new), ..Rules::NONE };
+const MUTATING_RULES: Rules = Rules {
+    validate_create: |new| {
+        mutating(new);
+        static_suffix(new);
+    },
+    validate_update: |new, _| mutating(new),
+    ..Rules::NONE
+};
 
-const VALIDATING_RULES: Rules =
-    Rules { validate_create: validating, validate_update: |new, _| validating(new), ..Rules::NONE };
+const VALIDATING_RULES: Rules = Rules {
+    validate_create: |new| {
+        validating(new);
+        static_suffix(new);
+    },
+    validate_update: |new, _| validating(new),
+    ..Rules::NONE
+};
 
 fn mutating(binding: Field) {
     let spec = binding.at("spec");

@@ -23,7 +23,10 @@ pub static KIND: Kind = Kind {
 };
 
 const RULES: Rules = Rules {
-    validate_create: |new| check(new, true),
+    validate_create: |new| {
+        check(new, true);
+        super::static_suffix(new);
+    },
     validate_update: |new, old| check(new, match_conditions_changed(new, old)),
     validate_status_update: |new, _| check_status(new.at("status")),
     status_warnings: |policy| super::warnings(policy, None),

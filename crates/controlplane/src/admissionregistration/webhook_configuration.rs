@@ -9,7 +9,7 @@ use kevel_server::webhook::{validate_webhook_service, validate_webhook_url};
 
 use super::expression::match_conditions;
 use super::match_resources::rule_with_operations;
-use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, kind};
+use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, kind, static_suffix};
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -31,7 +31,10 @@ pub static VALIDATING_WEBHOOK_CONFIGURATION: Kind = Kind {
 
 const RULES: Rules = Rules {
     prepare_for_update: |new, old, _| count_generation(new, old),
-    validate_create: |new| check(new, &Options::NEW),
+    validate_create: |new| {
+        check(new, &Options::NEW);
+        static_suffix(new);
+    },
     validate_update: |new, old| check(new, &Options::of_update(new, old)),
     ..Rules::NONE
 };

@@ -20,27 +20,75 @@ async fn refused(plugin: &str, configuration: &str, flags: &[&str]) -> String {
     builder.start().await.unwrap_err().to_string()
 }
 
-/// Policies in files are not there: who wants them is not left in the belief that they are.
+/// Folders of policies and webhooks that do not load stop the start: a server must not run without them.
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_in_files_are_refused() {
-    for plugin in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"] {
-        let wanted = format!(
-            "{{apiVersion: apiserver.config.k8s.io/v1, kind: {plugin}Configuration, staticManifestsDir: /tmp}}"
+async fn a_folder_that_does_not_load_stops_the_start() {
+    const GATE: &str = "--feature-gates=ManifestBasedAdmissionControlConfig=true";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    let file = folder.path().join("policy.yaml");
+    std::fs::write(&file, "apiVersion: v1\nkind: Nothing").unwrap();
+    for plugin in [
+        "ValidatingAdmissionPolicy",
+        "MutatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+        "MutatingAdmissionWebhook",
+    ] {
+        let (kind, sort) = match plugin.ends_with("Webhook") {
+            true => ("WebhookAdmission", "webhook"),
+            false => (plugin, "policy"),
+        };
+        let with = |field: &str| {
+            format!(
+                "{{apiVersion: apiserver.config.k8s.io/v1, kind: {kind}Configuration, {field}}}"
+            )
+        };
+        let named = with(&format!("staticManifestsDir: {path}"));
+        let unloaded = format!(
+            "failed to load static {sort} manifests from \"{path}\": error loading {}: no kind \"Nothing\" is registered for version \"v1\"",
+            file.display()
         );
-        let error = refused(plugin, &wanted, &[]).await;
-        assert!(
-            error.contains(
-                "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate"
+        for (configuration, flags, expected) in [
+            (
+                &named,
+                &[][..],
+                "staticManifestsDir: Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled",
             ),
-            "{error}"
-        );
-        let error =
-            refused(plugin, &wanted, &["--feature-gates=ManifestBasedAdmissionControlConfig=true"])
-                .await;
-        assert!(error.contains("is not supported by this server"), "{error}");
-        let other = "{apiVersion: apiserver.config.k8s.io/v1, kind: Nothing}";
-        let error = refused(plugin, other, &[]).await;
-        assert!(error.contains("no kind \"Nothing\" is registered"), "{error}");
+            (&named, &[GATE], &unloaded),
+            (
+                &with("staticManifestsDir: manifests"),
+                &[GATE],
+                "staticManifestsDir: Invalid value: \"manifests\": must be an absolute file path",
+            ),
+            (
+                &with("staticManifestsDir: /nonexistent"),
+                &[GATE],
+                "staticManifestsDir: Invalid value: \"/nonexistent\": unable to read: ",
+            ),
+            (
+                &with(&format!("staticManifestsDir: {}", file.display())),
+                &[GATE],
+                "must be a directory",
+            ),
+            (
+                &with("staticManifestDir: /tmp"),
+                &[GATE],
+                "strict decoding error: unknown field \"staticManifestDir\"",
+            ),
+            (
+                &with("staticManifestsDir: 5"),
+                &[GATE],
+                "json: cannot unmarshal number into Go struct field",
+            ),
+            (
+                &"{apiVersion: apiserver.config.k8s.io/v1, kind: Nothing}".to_owned(),
+                &[],
+                "no kind \"Nothing\" is registered",
+            ),
+        ] {
+            let error = refused(plugin, configuration, flags).await;
+            assert!(error.contains(expected), "{plugin}: {error}");
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod by_hand;
 mod configuration;
 mod hostile;
 mod life;
+mod manifests;
 mod mutating;
 mod params;
 mod reinvocation;

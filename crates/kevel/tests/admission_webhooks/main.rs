@@ -6,6 +6,7 @@ mod clients;
 mod failures;
 mod hook_server;
 mod image_policy;
+mod manifests;
 mod matching;
 mod mutating;
 mod reviews;

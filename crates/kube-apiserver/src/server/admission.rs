@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::manifest::ManifestMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::WebhookMetrics;
 use kevel_api::quote::quote;
@@ -68,6 +69,7 @@ pub fn admission(
         metrics: config.metrics.clone(),
         match_conditions: MatchConditionMetrics::new(&config.metrics),
         webhooks: WebhookMetrics::new(&config.metrics),
+        manifests: ManifestMetrics::new(&config.metrics, &config.options.server_id()),
         resolve: Arc::new(move |namespace, name, port| {
             resolver.resolve(namespace, name, port).map_err(String::from)
         }),

@@ -20,16 +20,17 @@ use kevel_server::future::Pending;
 use self::mutator::{Mutation, Mutator};
 use self::object::{PatchError, Patched};
 use self::reinvocation::{Key, Reinvocations};
-use super::definition::{Binding, Policy};
+use super::definition::{Binding, Hook, Policy};
 use super::dispatch::{Invocation, Misconfigured, Turn, select};
 use super::metrics::{NO_ERROR, PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
 use super::versions::{Versioned, converted, namespace, type_of};
-use super::{Config, Follow, is_excluded, not_ready};
+use super::{Config, Follow};
 use crate::cel::{
     CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, versioned_object,
 };
+use crate::manifest::{MUTATING_POLICIES, ManifestError, Manifests};
 use crate::predicates::Matcher;
 
 /// Name in `--enable-admission-plugins`.
@@ -52,9 +53,11 @@ impl std::fmt::Debug for MutatingAdmissionPolicy {
 }
 
 impl MutatingAdmissionPolicy {
-    /// Makes the plug-in, and the task that keeps its policies up to date.
-    pub fn new(config: Config) -> (Self, Follow) {
-        let (source, follow) = Source::new(config.policies, config.bindings);
+    /// Makes the plug-in, and the task that keeps its policies up to date. Manifests that cannot be loaded are an error.
+    pub fn new(config: Config) -> Result<(Self, Follow), ManifestError> {
+        let load = |folder| Manifests::load(NAME, folder, MUTATING_POLICIES, Hook::of_manifests);
+        let manifests = config.manifests.map(load).transpose()?;
+        let (source, follow) = Source::new(config.policies, config.bindings, manifests);
         let plugin = MutatingAdmissionPolicy {
             source,
             params: Params::new(config.tables, Kinds::Unsaid),
@@ -63,7 +66,7 @@ impl MutatingAdmissionPolicy {
             metrics: PolicyMetrics::of_mutation(&config.metrics),
             match_conditions: config.match_conditions,
         };
-        (plugin, follow)
+        Ok((plugin, follow))
     }
 }
 
@@ -77,16 +80,12 @@ impl Plugin for MutatingAdmissionPolicy {
         attributes: &'a Attributes<'a>,
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        let nothing = self.source.is_ready() && self.source.hooks().is_empty();
         // A deletion has no object to change.
-        if nothing || attributes.operation == Operation::Delete || is_excluded(attributes) {
+        if attributes.operation == Operation::Delete || self.source.is_idle(attributes) {
             return ready(Ok(()));
         }
         Box::pin(async move {
-            if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
-                return Err(not_ready(attributes));
-            }
-            let hooks = Arc::clone(&self.source.hooks());
+            let hooks = self.source.hooks(attributes, &self.matcher).await?;
             self.dispatch(&hooks, attributes, object).await
         })
     }

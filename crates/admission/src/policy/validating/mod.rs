@@ -15,14 +15,15 @@ use kevel_server::future::Pending;
 
 use self::annotations::{AuditAnnotations, validation_failure};
 use self::validator::{Annotation, Decision, ValidateResult, Validator};
-use super::definition::{Action, Binding, Policy};
+use super::definition::{Action, Binding, Hook, Policy};
 use super::dispatch::{Invocation, Turn, select};
 use super::metrics::{PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
 use super::versions::{Versioned, namespace};
-use super::{Config, Follow, is_excluded, not_ready};
+use super::{Config, Follow};
 use crate::cel::{CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult};
+use crate::manifest::{ManifestError, Manifests, VALIDATING_POLICIES};
 use crate::predicates::Matcher;
 
 /// Name in `--enable-admission-plugins`.
@@ -45,9 +46,11 @@ impl std::fmt::Debug for ValidatingAdmissionPolicy {
 }
 
 impl ValidatingAdmissionPolicy {
-    /// Makes the plug-in, and the task that keeps its policies up to date.
-    pub fn new(config: Config) -> (Self, Follow) {
-        let (source, follow) = Source::new(config.policies, config.bindings);
+    /// Makes the plug-in, and the task that keeps its policies up to date. Manifests that cannot be loaded are an error.
+    pub fn new(config: Config) -> Result<(Self, Follow), ManifestError> {
+        let load = |folder| Manifests::load(NAME, folder, VALIDATING_POLICIES, Hook::of_manifests);
+        let manifests = config.manifests.map(load).transpose()?;
+        let (source, follow) = Source::new(config.policies, config.bindings, manifests);
         let plugin = ValidatingAdmissionPolicy {
             source,
             params: Params::new(config.tables, Kinds::Said),
@@ -56,7 +59,7 @@ impl ValidatingAdmissionPolicy {
             metrics: PolicyMetrics::of_validation(&config.metrics),
             match_conditions: config.match_conditions,
         };
-        (plugin, follow)
+        Ok((plugin, follow))
     }
 }
 
@@ -70,14 +73,11 @@ impl Plugin for ValidatingAdmissionPolicy {
         attributes: &'a Attributes<'a>,
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        if self.source.is_ready() && self.source.hooks().is_empty() || is_excluded(attributes) {
+        if self.source.is_idle(attributes) {
             return ready(Ok(()));
         }
         Box::pin(async move {
-            if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
-                return Err(not_ready(attributes));
-            }
-            let hooks = Arc::clone(&self.source.hooks());
+            let hooks = self.source.hooks(attributes, &self.matcher).await?;
             self.dispatch(&hooks, attributes, object).await
         })
     }
