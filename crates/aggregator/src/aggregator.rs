@@ -88,15 +88,15 @@ impl Aggregator {
             client.clone(),
             config.definitions.clone(),
         );
-        // The aggregator's own version has no APIService, and must get none through a CustomResourceDefinition.
+        // The aggregator's own group has no APIService, and must get none through a CustomResourceDefinition.
         let own = api_services.kind.group.to_string();
-        let groups = config.served.iter().map(|(group, _)| group.clone()).chain([own]).collect();
+        let built_in_versions = config.served.iter().cloned().collect();
         let desired: Vec<Desired> = config.served.into_iter().filter_map(built_in).collect();
         let completion = completion(&services, desired.iter().map(Desired::name).collect());
         desired.into_iter().for_each(|desired| registration.add(desired));
-        let crd_registration = config
-            .definitions
-            .map(|definitions| CrdRegistration::new(definitions, registration.clone(), groups));
+        let crd_registration = config.definitions.map(|definitions| {
+            CrdRegistration::new(definitions, registration.clone(), built_in_versions, own)
+        });
         let remote = Remote {
             services: config.services,
             endpoint_slices: config.endpoint_slices,

@@ -32,8 +32,10 @@ pub(crate) struct CrdRegistration {
     definitions: Arc<Storage>,
     registration: Arc<AutoRegister>,
     served: (Table, TypeId),
-    /// Built-in groups: custom resources are not served there, so their versions are not registered.
-    built_in: BTreeSet<String>,
+    /// Built-in versions: definitions neither register nor unregister them.
+    built_in: BTreeSet<GroupVersion>,
+    /// The aggregator's group, which is listed without an APIService: one of another version would list it twice.
+    own_group: String,
     /// Served versions by the name of the CustomResourceDefinition.
     known: Mutex<HashMap<String, BTreeSet<GroupVersion>>>,
     /// Signaled when all stored CustomResourceDefinitions are processed.
@@ -44,7 +46,8 @@ impl CrdRegistration {
     pub fn new(
         definitions: Arc<Storage>,
         registration: Arc<AutoRegister>,
-        built_in: BTreeSet<String>,
+        built_in: BTreeSet<GroupVersion>,
+        own_group: String,
     ) -> Result<Arc<Self>, String> {
         let schema = json::decode_any(SERVED.as_bytes(), Unknown::Ignore);
         let schema = schema.map_err(|error| error.to_string())?.value;
@@ -54,6 +57,7 @@ impl CrdRegistration {
             registration,
             served,
             built_in,
+            own_group,
             known: Mutex::default(),
             initial_sync: Signal::new("InitialCRDSync"),
         }))
@@ -121,7 +125,10 @@ impl CrdRegistration {
             .filter(|version| version.at(&["served"]).and_then(Value::as_bool).unwrap_or(false));
         let served = served.map(|version| version.str_at(&["name"]));
         let served = served.map(|version| (group.to_owned(), version.to_owned()));
-        served.filter(|(group, _)| !self.built_in.contains(group)).collect()
+        let is_other = |version: &GroupVersion| {
+            version.0 != self.own_group && !self.built_in.contains(version)
+        };
+        served.filter(is_other).collect()
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<GroupVersion>>> {

@@ -112,7 +112,10 @@ fn rows_of<'d>(
     options: &RestOptions,
     wanted: impl Fn(Version<'d>) -> bool,
 ) -> Result<Vec<Resource>, String> {
-    if options.built_in.serves(definition.group()) || options.overlaps_built_in(definition) {
+    let is_wanted = |version: &Version<'d>| {
+        wanted(*version) && !options.built_in.serves(definition.group(), version.name())
+    };
+    if options.overlaps_built_in(definition) || !definition.versions().any(|v| is_wanted(&v)) {
         return Ok(Vec::new());
     }
     let names = definition.accepted_names();
@@ -149,7 +152,7 @@ fn rows_of<'d>(
         registry: options.registry.of(definition.group(), names.plural()),
     };
     let mut served = Vec::new();
-    for version in definition.versions().filter(|version| wanted(*version)) {
+    for version in definition.versions().filter(is_wanted) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
         let warning = deprecation(definition, version);

@@ -41,15 +41,15 @@ pub fn extensions(config: &Config) -> Extensions {
     Extensions::new(options, form)
 }
 
-/// Groups and keys of the other servers of the chain.
+/// Versions and keys of the other servers of the chain.
 fn built_in(config: &Config) -> BuiltIn {
     let enabled = config.options.resource_config();
     let served = builtin::resources()
         .iter()
         .filter(|resource| enabled.enabled(resource.group, resource.version, resource.path));
-    let groups = served.map(|resource| resource.group.to_owned());
+    let versions = served.map(|resource| (resource.group.to_owned(), resource.version.to_owned()));
     let prefixes = kevel_controlplane::locations(&config.options.flags.etcd.etcd_prefix);
-    BuiltIn::new(groups, prefixes.into_iter().map(|(prefix, ..)| prefix))
+    BuiltIn::new(versions, prefixes.into_iter().map(|(prefix, ..)| prefix))
 }
 
 /// Adds the hooks of the extensions server. What was defined before is served when they have ended.
