@@ -59,7 +59,7 @@ const ROWS: &[Row] = &[
         "admissionregistration.k8s.io/v1",
         "validatingwebhookconfigurations",
         VALIDATING_HOOKS,
-        "",
+        "validatingwebhookconfigurations",
         &[],
     ),
     ("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", MUTATING_HOOKS, "", &[]),
@@ -102,8 +102,8 @@ const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 const NAMESPACED: [&str; 3] = ["pods", "events", "deployments"];
 
 pub(crate) struct World {
-    matcher: Matcher,
-    rows: Arc<Resources>,
+    pub(crate) matcher: Arc<Matcher>,
+    pub(crate) rows: Arc<Resources>,
     _caches: Caches,
 }
 
@@ -170,7 +170,7 @@ impl World {
             namespaces.insert(object).await.unwrap();
         }
         let rows = Arc::new(rows);
-        let matcher = Matcher::new(namespaces, vec![rows.clone(), Arc::default()]);
+        let matcher = Arc::new(Matcher::new(namespaces, vec![rows.clone(), Arc::default()]));
         World { matcher, rows, _caches: caches }
     }
 

@@ -23,6 +23,8 @@ pub mod mutating;
 mod patch;
 mod review;
 mod source;
+#[cfg(test)]
+mod tests;
 pub mod validating;
 mod versions;
 
