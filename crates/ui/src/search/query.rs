@@ -63,7 +63,9 @@ impl SearchQuery {
         if text.len() > MAX_TEXT || words.len() > MAX_WORDS {
             return Err(QueryError::TooLong);
         }
-        let terms: Vec<_> = words.into_iter().map(Term::parse).collect();
+        let mut terms: Vec<_> = words.into_iter().map(Term::parse).collect();
+        // Names cost less than fields, which need the object's tree.
+        terms.sort_by_key(Term::is_costly);
         if terms.is_empty() { Err(QueryError::Empty) } else { Ok(SearchQuery { terms }) }
     }
 
@@ -102,10 +104,7 @@ impl SearchQuery {
         let with_text =
             with_text && !WITHOUT_TEXT.contains(&(row.kind.group.as_str(), row.plural.as_str()));
         let mut score: Score = 0;
-        // Names cost less than fields, which need the object's tree.
-        let (costly, cheap): (Vec<_>, Vec<_>) =
-            self.terms.iter().partition(|term| matches!(term, Term::Owner(_) | Term::Equals(..)));
-        for term in cheap.into_iter().chain(costly) {
+        for term in &self.terms {
             score = score.saturating_add(term.score(object, row, storage, with_text)?);
         }
         Some(score)
@@ -127,6 +126,10 @@ impl SearchQuery {
 }
 
 impl Term {
+    fn is_costly(&self) -> bool {
+        matches!(self, Term::Owner(_) | Term::Equals(..))
+    }
+
     fn parse(word: &str) -> Term {
         let lower = || word.to_ascii_lowercase();
         match (word.split_once(':'), word.split_once('=')) {

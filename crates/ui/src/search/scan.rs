@@ -1,6 +1,5 @@
 //! The walk through the caches.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,7 +174,7 @@ impl<'a> Scan<'a> {
     ) {
         for object in candidate.snapshot.range(prefix, None) {
             self.looked_at += 1;
-            if self.looked_at % OBJECTS_BETWEEN_LOOKS == 0 && !self.in_time() {
+            if self.looked_at.is_multiple_of(OBJECTS_BETWEEN_LOOKS) && !self.in_time() {
                 return;
             }
             kevel_compute::charge(1);
@@ -207,8 +206,6 @@ impl<'a> Scan<'a> {
             let place = |hit: &SearchHit| (hit.object.name().len(), hit.object.key().to_owned());
             other.score.cmp(&one.score).then_with(|| place(one).cmp(&place(other)))
         });
-        let mut seen = HashSet::new();
-        hits.retain(|hit| seen.insert((hit.row.plural.clone(), hit.object.key().to_owned())));
         let results = hits.iter().map(|hit| shown(hit, self.query)).collect();
         (results, self.complete)
     }
