@@ -16,10 +16,10 @@ use crate::scheme::SCHEME;
 
 /// Error of a manifest folder.
 #[derive(Debug)]
-pub struct ManifestError(FolderError);
+pub struct ManifestError(ManifestFolderError);
 
-impl From<FolderError> for ManifestError {
-    fn from(error: FolderError) -> Self {
+impl From<ManifestFolderError> for ManifestError {
+    fn from(error: ManifestFolderError) -> Self {
         ManifestError(error)
     }
 }
@@ -34,7 +34,7 @@ impl fmt::Display for ManifestError {
 
 /// Reason why a folder is refused.
 #[derive(Debug)]
-pub(super) enum FolderError {
+pub(super) enum ManifestFolderError {
     /// The folder cannot be read.
     ReadFolder { folder: PathBuf, error: io::Error },
     /// A file cannot be read.
@@ -96,24 +96,24 @@ pub(super) enum DocumentError {
     NoUrl { webhook: String, configuration: String, file: PathBuf },
 }
 
-impl fmt::Display for FolderError {
+impl fmt::Display for ManifestFolderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FolderError::ReadFolder { folder, error } => {
+            ManifestFolderError::ReadFolder { folder, error } => {
                 write!(f, "failed to read manifest directory {}: {error}", shown(folder))
             }
-            FolderError::ReadFile { file, error } => {
+            ManifestFolderError::ReadFile { file, error } => {
                 write!(f, "failed to read file {}: {error}", shown(file))
             }
-            FolderError::Separator { file, after } => write!(
+            ManifestFolderError::Separator { file, after } => write!(
                 f,
                 "failed to split YAML documents in file {}: invalid Yaml document separator: {after}",
                 shown(file)
             ),
-            FolderError::Document { file, error } => {
+            ManifestFolderError::Document { file, error } => {
                 write!(f, "error loading {}: {error}", file.display())
             }
-            FolderError::MissingPolicy { binding, policy } => write!(
+            ManifestFolderError::MissingPolicy { binding, policy } => write!(
                 f,
                 "binding {} references policy {} which does not exist in the manifest directory",
                 quote(binding),

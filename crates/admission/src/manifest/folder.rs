@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use kevel_server::config_file::sha256;
 
-use super::error::FolderError;
+use super::error::ManifestFolderError;
 
 /// Endings of manifest files, compared without case.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -19,39 +19,39 @@ const SEPARATOR: &[u8] = b"---";
 #[derive(Debug)]
 pub(super) struct Files {
     /// Documents in the order of file names, then of their places.
-    pub documents: Vec<Document>,
+    pub documents: Vec<ManifestDocument>,
     /// Hash of the content of all files; empty without content.
     pub hash: String,
 }
 
 /// A document and the file that it is in.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct ManifestDocument {
     pub file: PathBuf,
     pub text: Vec<u8>,
 }
 
 /// Reads the manifest files of a folder, not of those in it.
-pub(super) fn read(folder: &Path) -> Result<Files, FolderError> {
+pub(super) fn read(folder: &Path) -> Result<Files, ManifestFolderError> {
     let names = manifest_files(folder);
-    let names =
-        names.map_err(|error| FolderError::ReadFolder { folder: folder.to_owned(), error })?;
+    let names = names
+        .map_err(|error| ManifestFolderError::ReadFolder { folder: folder.to_owned(), error })?;
     let mut files = Files { documents: Vec::new(), hash: String::new() };
     let mut content = Vec::new();
     for name in names {
         let file = folder.join(name);
         let text = fs::read(&file);
-        let text = text.map_err(|error| FolderError::ReadFile { file: file.clone(), error })?;
+        let text =
+            text.map_err(|error| ManifestFolderError::ReadFile { file: file.clone(), error })?;
         if text.is_empty() {
             continue;
         }
         content.extend_from_slice(&text);
         content.push(0);
-        let documents =
-            split(&text).map_err(|after| FolderError::Separator { file: file.clone(), after })?;
-        files
-            .documents
-            .extend(documents.into_iter().map(|text| Document { file: file.clone(), text }));
+        let documents = split(&text, &file)?;
+        files.documents.extend(
+            documents.into_iter().map(|text| ManifestDocument { file: file.clone(), text }),
+        );
     }
     files.hash = sha256(&content);
     Ok(files)
@@ -77,14 +77,14 @@ fn is_manifest(name: &str) -> bool {
 }
 
 /// Metadata of a folder's manifest files, which tell a change. `None` if the folder cannot be read.
-pub(super) type State = Option<Vec<FileState>>;
+pub(super) type FolderState = Option<Vec<FileState>>;
 
 /// Name of a file, and its inode, length, and times of modification and change; `None` if it is gone.
 type FileState = (OsString, Option<(u64, u64, [(i64, i64); 2])>);
 
 /// Present metadata of a folder's manifest files. Symbolic links are followed, so that a mounted ConfigMap or Secret
 /// counts as changed when its files are replaced.
-pub(super) fn state(folder: &Path) -> State {
+pub(super) fn state(folder: &Path) -> FolderState {
     let state = |name: OsString| {
         let about = fs::metadata(folder.join(&name)).ok().map(|about| {
             let times = [(about.mtime(), about.mtime_nsec()), (about.ctime(), about.ctime_nsec())];
@@ -95,8 +95,8 @@ pub(super) fn state(folder: &Path) -> State {
     Some(manifest_files(folder).ok()?.into_iter().map(state).collect())
 }
 
-/// Documents of a file, trimmed, without empty ones; the error is what follows a separator (upstream: YAMLReader).
-pub(super) fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+/// Documents of a file, trimmed, without empty ones (upstream: YAMLReader).
+pub(super) fn split(text: &[u8], file: &Path) -> Result<Vec<Vec<u8>>, ManifestFolderError> {
     let mut documents = Vec::new();
     let mut document: Vec<u8> = Vec::new();
     let mut end = |document: &mut Vec<u8>| {
@@ -112,7 +112,8 @@ pub(super) fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         if let Some(after) = line.strip_prefix(SEPARATOR) {
             let after = after.trim_ascii();
             if !after.is_empty() && !after.starts_with(b"#") {
-                return Err(String::from_utf8_lossy(after).into_owned());
+                let (file, after) = (file.to_owned(), String::from_utf8_lossy(after).into_owned());
+                return Err(ManifestFolderError::Separator { file, after });
             }
             if !document.is_empty() {
                 end(&mut document);

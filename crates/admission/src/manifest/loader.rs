@@ -11,8 +11,8 @@ use kevel_codec::{json, yaml};
 use kevel_server::endpoints::settle_changed;
 use kevel_server::type_ref::TypeRef;
 
-use super::error::{DocumentError, FolderError};
-use super::folder::{Document, Files, read};
+use super::error::{DocumentError, ManifestFolderError};
+use super::folder::{Files, ManifestDocument, read};
 use super::kinds::{ManifestKind, ManifestKinds};
 use super::{ManifestFolder, STATIC_SUFFIX};
 use crate::predicates::GROUP;
@@ -28,7 +28,7 @@ const LIST_FIELDS: [&str; 4] = ["apiVersion", "items", "kind", "metadata"];
 
 /// Valid objects of a folder.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedManifests {
     /// Objects, sorted by name.
     pub objects: Vec<ManifestObject>,
     /// Hash of the files' content.
@@ -44,21 +44,27 @@ pub(crate) struct ManifestObject {
 }
 
 /// Reads all files of a folder; any error refuses the folder.
-pub(super) fn load(folder: &ManifestFolder, kinds: ManifestKinds) -> Result<Loaded, FolderError> {
+pub(super) fn load(
+    folder: &ManifestFolder,
+    kinds: ManifestKinds,
+) -> Result<LoadedManifests, ManifestFolderError> {
     let Files { documents, hash } = read(&folder.path)?;
     let mut loader = Loader { folder, kinds, seen: HashMap::new(), objects: Vec::new() };
-    for Document { file, text } in documents {
+    for ManifestDocument { file, text } in documents {
         let read = loader.document(&text, &file, 0);
-        read.map_err(|error| FolderError::Document { file, error })?;
+        read.map_err(|error| ManifestFolderError::Document { file, error })?;
     }
     let mut objects = loader.objects;
     objects.sort_by(|one, other| one.name.cmp(&other.name));
     check_references(&objects, kinds)?;
-    Ok(Loaded { objects, hash })
+    Ok(LoadedManifests { objects, hash })
 }
 
 /// Refuses a binding whose policy is not in the folder.
-fn check_references(objects: &[ManifestObject], kinds: ManifestKinds) -> Result<(), FolderError> {
+fn check_references(
+    objects: &[ManifestObject],
+    kinds: ManifestKinds,
+) -> Result<(), ManifestFolderError> {
     let [policy, binding] = kinds else { return Ok(()) };
     let of = |kind: &'static str| objects.iter().filter(move |object| object.kind == kind);
     let policies: HashSet<&str> = of(policy.name).map(|policy| policy.name.as_str()).collect();
@@ -66,7 +72,7 @@ fn check_references(objects: &[ManifestObject], kinds: ManifestKinds) -> Result<
         let policy = binding.value.str_at(&["spec", "policyName"]);
         if !policies.contains(policy) {
             let (binding, policy) = (binding.name.clone(), policy.to_owned());
-            return Err(FolderError::MissingPolicy { binding, policy });
+            return Err(ManifestFolderError::MissingPolicy { binding, policy });
         }
     }
     Ok(())
@@ -83,7 +89,7 @@ struct Loader<'f> {
 impl Loader<'_> {
     /// Takes the objects of a document. `lists` is the number of lists that it is in.
     fn document(&mut self, text: &[u8], file: &Path, lists: usize) -> Result<(), DocumentError> {
-        let said = Said::read(text)?;
+        let said = TypedDocument::read(text)?;
         if said.kind.kind == "List" {
             return self.list(&said, file, lists);
         }
@@ -109,7 +115,12 @@ impl Loader<'_> {
     }
 
     /// Takes the objects of a `List`, each as a document.
-    fn list(&mut self, said: &Said<'_>, file: &Path, lists: usize) -> Result<(), DocumentError> {
+    fn list(
+        &mut self,
+        said: &TypedDocument<'_>,
+        file: &Path,
+        lists: usize,
+    ) -> Result<(), DocumentError> {
         if lists == MAX_LISTS {
             return Err(DocumentError::TooDeep);
         }
@@ -201,14 +212,14 @@ impl DocumentError {
 }
 
 /// A document as JSON, and the kind that it names.
-struct Said<'t> {
+struct TypedDocument<'t> {
     json: Cow<'t, [u8]>,
     /// Duplicate keys of YAML.
     duplicates: Vec<String>,
     kind: GroupVersionKind,
 }
 
-impl<'t> Said<'t> {
+impl<'t> TypedDocument<'t> {
     fn read(text: &'t [u8]) -> Result<Self, DocumentError> {
         let (json, duplicates) = match text.first() {
             Some(b'{') => (Cow::Borrowed(text), Vec::new()),
@@ -227,7 +238,7 @@ impl<'t> Said<'t> {
         if version.version.is_empty() {
             return Err(DocumentError::MissingVersion(shown()));
         }
-        Ok(Said { json, duplicates, kind: version.with_kind(meta.kind.as_str()) })
+        Ok(TypedDocument { json, duplicates, kind: version.with_kind(meta.kind.as_str()) })
     }
 
     /// The object, strictly decoded by the type of its kind.

@@ -31,9 +31,9 @@ use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
 use kevel_clock::Stopwatch;
 
-use self::folder::{State, state};
+use self::folder::{FolderState, state};
 use self::kinds::ManifestKinds;
-use self::loader::{Loaded, load};
+use self::loader::{LoadedManifests, load};
 
 pub use error::ManifestError;
 pub use metrics::ManifestMetrics;
@@ -73,23 +73,23 @@ impl std::fmt::Debug for ManifestFolder {
     }
 }
 
-/// What a plug-in makes of the objects in its folder.
-pub(crate) type Compile<T> = fn(Vec<ManifestObject>) -> Vec<T>;
+/// Compilation of the objects in a folder to a plug-in's own.
+pub(crate) type CompileManifests<T> = fn(Vec<ManifestObject>) -> Vec<T>;
 
 /// Compiled objects of a folder (upstream: staticWebhookSource, StaticPolicySource).
 pub(crate) struct Manifests<T> {
     plugin: &'static str,
     folder: ManifestFolder,
     kinds: ManifestKinds,
-    compile: Compile<T>,
+    compile: CompileManifests<T>,
     current: ArcSwap<Vec<T>>,
     /// Hash of the content that was loaded last.
     hash: Mutex<String>,
-    joined: ArcSwapOption<Joined<T>>,
+    joined: ArcSwapOption<JoinedManifests<T>>,
 }
 
 /// Objects of files followed by those of the API, kept until one of the two changes.
-struct Joined<T> {
+struct JoinedManifests<T> {
     of_files: Arc<Vec<T>>,
     of_api: Arc<Vec<T>>,
     all: Arc<Vec<T>>,
@@ -107,9 +107,9 @@ impl<T: Clone + Send + Sync + 'static> Manifests<T> {
         plugin: &'static str,
         folder: ManifestFolder,
         kinds: ManifestKinds,
-        compile: Compile<T>,
+        compile: CompileManifests<T>,
     ) -> Result<Arc<Self>, ManifestError> {
-        let Loaded { objects, hash } = load(&folder, kinds)?;
+        let LoadedManifests { objects, hash } = load(&folder, kinds)?;
         tracing::info!(plugin, count = objects.len(), "loaded admission manifests");
         folder.metrics.succeeded(plugin, &hash);
         Ok(Arc::new(Manifests {
@@ -144,14 +144,14 @@ impl<T: Clone + Send + Sync + 'static> Manifests<T> {
             return joined.all.clone();
         }
         let all = Arc::new(of_files.iter().chain(of_api.iter()).cloned().collect());
-        let joined = Joined { of_files, of_api, all: Arc::clone(&all) };
+        let joined = JoinedManifests { of_files, of_api, all: Arc::clone(&all) };
         self.joined.store(Some(Arc::new(joined)));
         all
     }
 
     /// Reloads the folder whenever its files change. Never returns.
     pub async fn follow(self: Arc<Self>) {
-        let mut seen: Option<State> = None;
+        let mut seen: Option<FolderState> = None;
         let mut since = Stopwatch::start();
         loop {
             let this = self.clone();
@@ -184,7 +184,7 @@ impl<T: Clone + Send + Sync + 'static> Manifests<T> {
                 tracing::error!(plugin, %folder, %error, "reloading admission manifests");
                 self.folder.metrics.failed(plugin);
             }
-            Ok(Loaded { objects, hash }) => {
+            Ok(LoadedManifests { objects, hash }) => {
                 let mut last = self.hash.lock().unwrap_or_else(PoisonError::into_inner);
                 if *last == hash {
                     return;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use kevel_api::field_error::FieldError;
 use kevel_server::metrics::Metrics;
 
+use super::error::ManifestFolderError;
 use super::folder::split;
 use super::*;
 
@@ -78,9 +79,9 @@ fn binding(name: &str, spec: &str) -> String {
 #[test]
 fn files_are_split_at_separator_lines() {
     let documents = |text: &str| {
-        let documents = split(text.as_bytes())?;
+        let documents = split(text.as_bytes(), Path::new("f"))?;
         let text = |text: Vec<u8>| String::from_utf8(text).unwrap();
-        Ok::<_, String>(documents.into_iter().map(text).collect::<Vec<_>>())
+        Ok::<_, ManifestFolderError>(documents.into_iter().map(text).collect::<Vec<_>>())
     };
     for (text, expected) in [
         ("", &[][..]),
@@ -94,7 +95,8 @@ fn files_are_split_at_separator_lines() {
     ] {
         assert_eq!(documents(text).unwrap(), expected, "{text:?}");
     }
-    assert_eq!(documents("a\n--- b\nc").unwrap_err(), "b");
+    let error = documents("a\n--- b\nc").unwrap_err().to_string();
+    assert!(error.ends_with("invalid Yaml document separator: b"), "{error}");
 }
 
 #[test]

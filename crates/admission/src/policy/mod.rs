@@ -90,7 +90,7 @@ const REVIEWS: [(&str, &str); 6] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exemption {
     None,
-    /// Those of the API; policies of files cannot lock themselves in.
+    /// Policies of the API. Those of files cannot lock themselves in.
     OfApi,
     All,
 }

@@ -22,7 +22,7 @@ pub(super) fn decode(text: &str, kinds: &[(&str, &str)]) -> Result<Value, String
 
 /// Reason why a configuration is refused that is decoded strictly.
 #[derive(Debug, Error)]
-pub(super) enum StrictError {
+pub(super) enum StrictConfigurationError {
     /// Not a configuration of the wanted kind.
     #[error("{0}")]
     Decode(String),
@@ -40,8 +40,8 @@ pub(super) fn decode_strings(
     kind: (&str, &str),
     go_type: &'static str,
     fields: &[&str],
-) -> Result<Value, StrictError> {
-    let value = decode(text, &[kind]).map_err(StrictError::Decode)?;
+) -> Result<Value, StrictConfigurationError> {
+    let value = decode(text, &[kind]).map_err(StrictConfigurationError::Decode)?;
     // Duplicates are found only in what was sent.
     let mut problems = yaml::decode_any(text.as_bytes(), Unknown::Report)
         .map(|decoded| decoded.strict)
@@ -58,10 +58,14 @@ pub(super) fn decode_strings(
             Value::Bool(_) => "bool",
             _ => "number",
         };
-        return Err(StrictError::NoString { found, of: go_type, field: field.to_owned() });
+        return Err(StrictConfigurationError::NoString {
+            found,
+            of: go_type,
+            field: field.to_owned(),
+        });
     }
     match problems.is_empty() {
         true => Ok(value),
-        false => Err(StrictError::Strict(problems)),
+        false => Err(StrictConfigurationError::Strict(problems)),
     }
 }

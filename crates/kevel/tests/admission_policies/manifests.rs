@@ -58,7 +58,7 @@ async fn policies_of_files_are_in_force_and_followed() {
     let message = refusal["message"].as_str().unwrap();
     let expected = "ValidatingAdmissionPolicy 'deny.static.k8s.io' with binding 'deny.static.k8s.io' denied request: by a file";
     assert!(message.ends_with(expected), "{message}");
-    // Policies of the API cannot keep others out; those of files can. Reviews are nobody's.
+    // Policies of the API cannot keep others out; those of files can. No policy sees reviews.
     let policies = format!("POST {GROUP}/validatingadmissionpolicies");
     let policy = json!({"metadata": {"name": "other"}, "spec": deny(only("other"))}).to_string();
     let refusal = cluster.refused("admin", &policies, &policy).await;
