@@ -39,8 +39,15 @@ struct Quotas {
     queue: Arc<WorkQueue>,
 }
 
-/// Facts of a quota that decide whether it counts a resource.
-struct Hard(ResourceList);
+/// Facts of a quota that decide what it counts.
+struct QuotaLimits {
+    hard: ResourceList,
+    scopes: Vec<Scope>,
+}
+
+fn limits(quota: &Value) -> QuotaLimits {
+    QuotaLimits { hard: at(quota, &["spec", "hard"]), scopes: scopes_of(quota) }
+}
 
 pub(crate) fn build(context: &ControllerContext) -> Result<ControllerLoop, Unavailable> {
     let queue = context.queue("resourcequota_primary", Backoff::default());
@@ -143,25 +150,37 @@ impl Quotas {
         informer
             .run(move |event| match event {
                 InformerEvent::Delete(object) => self.enqueue(object.namespace(), &row),
-                InformerEvent::Apply(object, Some(before))
-                    if !only_counts && self.changes_usage(&row, &storage, before, object) =>
-                {
-                    self.enqueue(object.namespace(), &row);
+                InformerEvent::Apply(object, Some(before)) if !only_counts => {
+                    self.hear_change(&row, &storage, before, object);
                 }
                 _ => {}
             })
             .await;
     }
 
-    /// Whether a change of an object may have changed usage.
-    fn changes_usage(&self, row: &Resource, storage: &Storage, old: &Object, new: &Object) -> bool {
+    /// Queues the quotas that count an object otherwise after its change: its usage differs, or it has come into the
+    /// scopes of a quota or left them.
+    fn hear_change(&self, row: &Resource, storage: &Storage, old: &Object, new: &Object) {
+        let quotas = self.quotas.snapshot();
         let prefix = format!("{}/", new.namespace());
-        if self.quotas.snapshot().range(&prefix, None).next().is_none() {
-            return false;
-        }
         let evaluator = self.evaluators.of(&row.kind.group, &row.plural);
-        let usage = |object: &Object| storage.tree(object).ok().map(|tree| evaluator.usage(&tree));
-        usage(old) != usage(new)
+        let mut trees = None;
+        for quota in quotas.range(&prefix, None) {
+            kevel_compute::charge(1);
+            let Ok(limits) = self.quotas.facts(quota, limits) else { continue };
+            if !evaluator.is_limited(&limits.hard) {
+                continue;
+            }
+            let both = || Some((storage.tree(old).ok()?, storage.tree(new).ok()?));
+            let Some((old, new)) = trees.get_or_insert_with(both) else { return };
+            let counted = |object: &Value| {
+                let is_in = limits.scopes.iter().all(|scope| evaluator.is_in(scope, object));
+                is_in.then(|| evaluator.usage(object))
+            };
+            if counted(old) != counted(new) {
+                self.queue.add(quota.key());
+            }
+        }
     }
 
     /// Queues the quotas of a namespace that count a resource.
@@ -172,8 +191,8 @@ impl Quotas {
         }
         let evaluator = self.evaluators.of(&row.kind.group, &row.plural);
         for quota in snapshot.range(&format!("{namespace}/"), None) {
-            let read = |quota: &Value| Hard(at(quota, &["spec", "hard"]));
-            if self.quotas.facts(quota, read).is_ok_and(|hard| evaluator.is_limited(&hard.0)) {
+            let limits = self.quotas.facts(quota, limits);
+            if limits.is_ok_and(|limits| evaluator.is_limited(&limits.hard)) {
                 self.queue.add(quota.key());
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{cluster, create_namespace, create_owned};
+use super::{cluster, create_namespace, create_owned, create_pod};
 
 const QUOTA: &str = "/api/v1/namespaces/limited/resourcequotas";
 
@@ -37,5 +37,21 @@ async fn usage_falls_when_objects_go() {
     cluster.admin.delete(&format!("{maps}/before")).await;
     cluster.until_ok(&read, "", used("2")).await;
     create_owned(&cluster, "limited", "fourth", &[]).await;
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_follows_objects_into_the_scope_of_a_quota() {
+    let cluster = cluster().await;
+    create_namespace(&cluster, "limited").await;
+    let spec = json!({"hard": {"pods": "5"}, "scopes": ["Terminating"]});
+    cluster.admin.create(QUOTA, &json!({"metadata": {"name": "q"}, "spec": spec})).await;
+    let used = |pods: &'static str| move |quota: &Value| quota["status"]["used"]["pods"] == pods;
+    let pods = create_pod(&cluster, "limited", "runs", &json!({})).await;
+    let read = format!("GET {QUOTA}/q");
+    cluster.until_ok(&read, "", used("0")).await;
+    let ends = r#"{"spec":{"activeDeadlineSeconds":1000}}"#;
+    cluster.ok("admin", &format!("PATCH {pods}/runs"), ends).await;
+    cluster.until_ok(&read, "", used("1")).await;
     cluster.stop().await;
 }
