@@ -6,6 +6,7 @@ mod certificates;
 mod clean_start;
 mod damage;
 mod disk;
+mod earlier;
 mod endless_logs;
 mod etcd_killed;
 mod etcd_overrides;

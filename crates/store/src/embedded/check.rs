@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, Row};
 
 use super::{
-    database::{Meta, connect, reader, require_own_schema, snapshot, sqlite},
+    database::{Meta, connect, reader, require_own_format, snapshot, sqlite},
     directory::Directory,
     index,
     new_store::{forget_past, index_record, insert, revision_mark},
@@ -98,7 +98,7 @@ impl Survey {
     fn of(connection: &Connection, judge: Judge<'_>, report: Report<'_>) -> Result<Survey> {
         report(MaintenanceProgress::Note("reading the whole file".to_owned()));
         check_structure(connection)?;
-        require_own_schema(connection)?;
+        require_own_format(connection)?;
         let newest: Option<i64> = connection
             .query_row("SELECT max(revision) FROM history", [], |row| row.get(0))
             .map_err(sqlite)?;

@@ -200,23 +200,34 @@ fn prepare_with(connection: &mut Connection, cache_kib: i32, durability: Durabil
     // Only effective before the first table is created.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(sqlite)?;
     configure(connection, cache_kib, durability)?;
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let (application, version) =
-        (pragma("application_id").map_err(sqlite)?, pragma("user_version").map_err(sqlite)?);
-    match (application, version) {
+    match format(connection)? {
+        (0, 0) => create_tables(connection),
+        _ => require_own_format(connection),
+    }
+}
+
+/// The program that a database belongs to, and the version of its format.
+fn format(connection: &Connection) -> Result<(i32, i32)> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+    let application = pragma("application_id").map_err(sqlite)?;
+    Ok((application, pragma("user_version").map_err(sqlite)?))
+}
+
+/// Refuses a database of another program, of another format than this version's, or with other tables.
+pub(super) fn require_own_format(connection: &Connection) -> Result<()> {
+    match format(connection)? {
         (APPLICATION_ID, SCHEMA_VERSION) => require_own_schema(connection),
         (APPLICATION_ID, newer) => Err(Error::Invalid(format!(
             "the data has format {newer}, this version understands {SCHEMA_VERSION}: start the version that wrote it, or a \
              newer one"
         ))),
-        (0, 0) => create_tables(connection),
         _ => Err(Error::Invalid("the database belongs to another program".into())),
     }
 }
 
 /// Refuses a database with other tables than a store's own. A foreign backup could contain a trigger, a view or an
 /// expression of an index, which would run with the next statement.
-pub(super) fn require_own_schema(connection: &Connection) -> Result<()> {
+fn require_own_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection
         .prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
         .map_err(sqlite)?;
