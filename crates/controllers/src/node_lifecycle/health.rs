@@ -5,13 +5,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Moment};
+use kevel_store::Revision;
 
 use crate::object::{condition, texts};
 
 /// Time without a sign of life after which a node is unhealthy (upstream: `--node-monitor-grace-period`).
-pub(super) const MONITOR_GRACE: Duration = Duration::from_secs(50);
+const MONITOR_GRACE: Duration = Duration::from_secs(50);
 /// The same for a node whose kubelet has never posted its status (upstream: `--node-startup-grace-period`).
-pub(super) const STARTUP_GRACE: Duration = Duration::from_secs(60);
+const STARTUP_GRACE: Duration = Duration::from_secs(60);
 
 /// Condition that says whether a node takes pods.
 pub(super) const READY: &str = "Ready";
@@ -29,6 +30,8 @@ pub(super) struct NodeHealth {
     heartbeat: Option<String>,
     /// Renewal of the node's Lease.
     renewal: Option<MicroTime>,
+    /// Revision of the Lease that was heard of last, and the moment of that.
+    heard: Option<(Revision, Moment)>,
 }
 
 impl NodeHealth {
@@ -37,7 +40,7 @@ impl NodeHealth {
     pub fn new(node: &Value, clock: &Clock) -> Self {
         let heartbeat = heartbeat(node);
         let age = if heartbeat.is_some() { Duration::ZERO } else { age(node, clock) };
-        NodeHealth { observed: clock.moment(), age, heartbeat, renewal: None }
+        NodeHealth { observed: clock.moment(), age, heartbeat, renewal: None, heard: None }
     }
 
     /// Notes the heartbeat in a node's status.
@@ -49,14 +52,24 @@ impl NodeHealth {
         self.heartbeat = heartbeat;
     }
 
-    /// Notes the renewal of a node's Lease; returns whether it is a new one.
-    pub fn note_renewal(&mut self, renewal: MicroTime, now: Moment) -> bool {
-        let is_new = self.renewal.is_none_or(|known| known < renewal);
-        if is_new {
-            self.renewal = Some(renewal);
-            self.give_sign(now);
+    /// Notes a write of the node's Lease that is not read yet. One that renews nothing makes the renewal before it look
+    /// younger, once.
+    pub fn hear_renewal(&mut self, revision: Revision, now: Moment) {
+        self.heard = Some((revision, now));
+    }
+
+    /// Notes the renewal in the node's Lease of a revision: if it is a new one, the node gave a sign of life when the
+    /// Lease was heard of.
+    pub fn note_renewal(&mut self, renewal: MicroTime, revision: Revision, now: Moment) {
+        if self.renewal.is_some_and(|known| known >= renewal) {
+            return;
         }
-        is_new
+        self.renewal = Some(renewal);
+        let heard = self.heard.filter(|(heard, _)| *heard == revision);
+        let moment = heard.map_or(now, |(_, moment)| moment);
+        if moment >= self.observed {
+            self.give_sign(moment);
+        }
     }
 
     /// Notes a sign of life.
@@ -165,12 +178,20 @@ mod tests {
         assert_eq!(left(&health), 20);
         health.note_status(&ready("2"), clock.moment());
         assert_eq!(left(&health), 50);
-        manual.advance(Duration::from_secs(30));
         let renewal = |seconds| MicroTime { seconds, nanos: 0 };
-        assert!(health.note_renewal(renewal(5), clock.moment()));
+        manual.advance(Duration::from_secs(20));
+        health.hear_renewal(Revision(7), clock.moment());
+        manual.advance(Duration::from_secs(10));
+        assert_eq!(left(&health), 20);
+        // The sign of life was the write of the Lease, not the look at it.
+        health.note_renewal(renewal(5), Revision(7), clock.moment());
+        assert_eq!(left(&health), 40);
+        // A Lease that is in the cache, and was not heard of yet, was written now.
+        health.note_renewal(renewal(6), Revision(8), clock.moment());
         assert_eq!(left(&health), 50);
         manual.advance(Duration::from_secs(60));
-        assert!(!health.note_renewal(renewal(5), clock.moment()));
+        health.hear_renewal(Revision(9), clock.moment());
+        health.note_renewal(renewal(6), Revision(9), clock.moment());
         assert_eq!(left(&health), 0);
         // A node whose condition was removed has the longer grace period.
         health.note_status(&node(""), clock.moment());

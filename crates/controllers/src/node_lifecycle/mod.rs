@@ -20,10 +20,12 @@ use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Stopwatch};
 use kevel_controller_runtime::{Backoff, Client, InformerEvent, WorkQueue, run};
+use kevel_server::storage::local_key;
+use kevel_store::Revision;
 use kevel_store::cache::Object;
 use tokio::sync::Notify;
 
-use self::health::{MONITOR_GRACE, NodeHealth, ready_status, without_sign};
+use self::health::{NodeHealth, ready_status, without_sign};
 use self::metrics::NodeMetrics;
 use self::taints::TaintChange;
 use self::zones::{Disruption, Zones, is_counted, zone_of};
@@ -176,15 +178,10 @@ impl NodeLifecycle {
         if lease.namespace() != LEASES {
             return;
         }
-        let Ok(renewal) = self.leases.facts(lease, renewal) else { return };
+        // Not decoded: kubelets write Leases more often than anything else. It is read when the node's time is over.
         let now = self.clock.moment();
-        let is_new = {
-            let mut known = self.known();
-            let node = known.nodes.get_mut(lease.name());
-            node.is_some_and(|node| node.health.note_renewal(*renewal, now))
-        };
-        if is_new {
-            self.delays.add_due(lease.name(), now + MONITOR_GRACE);
+        if let Some(node) = self.known().nodes.get_mut(lease.name()) {
+            node.health.hear_renewal(lease.revision(), now);
         }
     }
 
@@ -289,17 +286,24 @@ impl NodeLifecycle {
         unless_gone(self.client.strategic_merge_patch(&path, &patch).await)
     }
 
+    /// Renewal and revision of a node's Lease.
+    fn lease(&self, name: &str) -> Result<Option<(MicroTime, Revision)>, StatusError> {
+        let leases = self.leases.snapshot();
+        let Some(lease) = leases.get(&local_key(LEASES, name)) else { return Ok(None) };
+        Ok(Some((renewal(&self.leases.tree(lease)?), lease.revision())))
+    }
+
     /// Sets the conditions of a node that has given no sign of life for its grace period; returns the node, `None` if it
     /// was changed meanwhile.
     async fn check_health(&self, node: Value) -> Result<Option<Value>, StatusError> {
         let (name, now) = (name(&node), self.clock.moment());
-        let lease = self.leases.get(LEASES, name)?;
+        let lease = self.lease(name)?;
         let left = {
             let mut known = self.known();
             let Some(known) = known.nodes.get_mut(name) else { return Ok(None) };
             known.health.note_status(&node, now);
-            if let Some(lease) = lease {
-                known.health.note_renewal(renewal(&lease), now);
+            if let Some((renewal, revision)) = lease {
+                known.health.note_renewal(renewal, revision, now);
             }
             known.health.time_left(now)
         };
