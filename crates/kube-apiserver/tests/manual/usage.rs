@@ -34,7 +34,7 @@ pub struct FlagUsage {
     pub deprecated: Option<&'static str>,
 }
 
-/// What may follow a flag.
+/// Values that completions offer after a flag.
 pub enum Completion {
     /// `=true` or `=false`, or nothing.
     Switch,
