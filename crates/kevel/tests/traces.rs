@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use kevel_test_support::{Cluster, Collector, Received, Replicas};
+use kevel_test_support::{Cluster, ReceivedSpan, Replicas, TraceCollector};
 
 const CONFIG_MAPS: &str = "POST /api/v1/namespaces/default/configmaps";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -17,7 +17,7 @@ fn object(name: &str) -> String {
 }
 
 /// A cluster that records so many requests in a million.
-async fn traced(collector: &Collector, per_million: u32) -> Cluster {
+async fn traced(collector: &TraceCollector, per_million: u32) -> Cluster {
     let folder = tempfile::tempdir().unwrap();
     let flag = collector.flag(folder.path(), per_million);
     Cluster::start(&[&flag]).await
@@ -30,7 +30,7 @@ async fn create(cluster: &Cluster, who: &str, name: &str, parent: &str) {
     assert!(code == 201 || code == 403, "{text}");
 }
 
-fn named<'s>(spans: &'s [Received], name: &str) -> &'s Received {
+fn named<'s>(spans: &'s [ReceivedSpan], name: &str) -> &'s ReceivedSpan {
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {names:?}"))
 }
@@ -38,7 +38,7 @@ fn named<'s>(spans: &'s [Received], name: &str) -> &'s Received {
 /// Every step of a request that a trusted client wants recorded, each a part of the one before.
 #[tokio::test(flavor = "multi_thread")]
 async fn create_of_trusted_client_is_recorded() {
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let cluster = traced(&collector, 0).await;
     create(&cluster, "admin", "a", &sampled()).await;
     cluster.stop().await;
@@ -95,10 +95,10 @@ async fn create_of_trusted_client_is_recorded() {
     assert_eq!(encoded.events, ["About to start writing response", "Write call succeeded"]);
 }
 
-/// Who is no administrator does not decide what is recorded, nor of which trace it is a part.
+/// Other users than administrators do not decide what is recorded, nor of which trace it is a part.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_without_trust_do_not_decide_what_is_recorded() {
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let cluster = traced(&collector, 0).await;
     create(&cluster, "jane", "a", &sampled()).await;
     create(&cluster, "admin", "b", "").await;
@@ -106,7 +106,7 @@ async fn clients_without_trust_do_not_decide_what_is_recorded() {
     cluster.stop().await;
     assert!(collector.spans().is_empty(), "{:?}", collector.spans());
 
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let cluster = traced(&collector, 1_000_000).await;
     create(&cluster, "jane", "a", &sampled()).await;
     cluster.stop().await;
@@ -123,7 +123,7 @@ async fn clients_without_trust_do_not_decide_what_is_recorded() {
 /// Reads, lists and watches have spans of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_show_where_they_are_answered_from() {
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let cluster = traced(&collector, 0).await;
     let parent = sampled();
     let headers = [("traceparent", parent.as_str())];
@@ -153,7 +153,7 @@ async fn reads_show_where_they_are_answered_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_of_etcd_are_recorded() {
     let Some(cluster) = Replicas::new().await else { return };
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let flag = collector.flag(cluster.folder.path(), 0);
     let replica = cluster.start("traced", &[&flag]).await;
     let parent = sampled();

@@ -19,19 +19,19 @@ use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 
-type Attributes = BTreeMap<String, String>;
+type TraceAttributes = BTreeMap<String, String>;
 
 /// A collector of a test.
 #[derive(Debug)]
-pub struct Collector {
+pub struct TraceCollector {
     /// Address of its gRPC server.
     pub address: SocketAddr,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedSpan>>>,
 }
 
 /// A span that was received. Identifiers are hexadecimal.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedSpan {
     /// Name.
     pub name: String,
     /// Trace.
@@ -43,9 +43,9 @@ pub struct Received {
     /// Names of its events.
     pub events: Vec<String>,
     /// Attributes, as text.
-    pub attributes: Attributes,
+    pub attributes: TraceAttributes,
     /// Attributes of the server, as text.
-    pub resource: Attributes,
+    pub resource: TraceAttributes,
     /// Name of the code that it is of.
     pub scope: String,
     /// Traces that are linked.
@@ -54,13 +54,13 @@ pub struct Received {
     pub nanos: u64,
 }
 
-impl Collector {
+impl TraceCollector {
     /// Starts a collector.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let received = Arc::<Mutex<Vec<Received>>>::default();
-        let service = TraceServiceServer::new(Service(received.clone()));
+        let received = Arc::<Mutex<Vec<ReceivedSpan>>>::default();
+        let service = TraceServiceServer::new(TraceReceiver(received.clone()));
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let service = TowerToHyperService::new(service.clone());
@@ -68,7 +68,7 @@ impl Collector {
                 tokio::spawn(server.serve_connection(TokioIo::new(connection), service));
             }
         });
-        Collector { address, received }
+        TraceCollector { address, received }
     }
 
     /// Writes a configuration of traces into a folder; returns the flag that names it.
@@ -84,20 +84,20 @@ impl Collector {
     }
 
     /// Spans that were received so far, in the order of their arrival.
-    pub fn spans(&self) -> Vec<Received> {
+    pub fn spans(&self) -> Vec<ReceivedSpan> {
         self.received.lock().unwrap().clone()
     }
 
     /// Spans of a trace.
-    pub fn of(&self, trace: &str) -> Vec<Received> {
+    pub fn of(&self, trace: &str) -> Vec<ReceivedSpan> {
         self.spans().into_iter().filter(|span| span.trace == trace).collect()
     }
 }
 
-struct Service(Arc<Mutex<Vec<Received>>>);
+struct TraceReceiver(Arc<Mutex<Vec<ReceivedSpan>>>);
 
 #[tonic::async_trait]
-impl TraceService for Service {
+impl TraceService for TraceReceiver {
     async fn export(
         &self,
         request: tonic::Request<ExportTraceServiceRequest>,
@@ -108,16 +108,16 @@ impl TraceService for Service {
             for of_scope in of_resource.scope_spans {
                 let scope = of_scope.scope.unwrap_or_default();
                 let spans = of_scope.spans.into_iter();
-                received.extend(spans.map(|span| Received::new(span, &scope, &resource)));
+                received.extend(spans.map(|span| ReceivedSpan::new(span, &scope, &resource)));
             }
         }
         Ok(tonic::Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
-impl Received {
-    fn new(span: Span, scope: &InstrumentationScope, resource: &Attributes) -> Self {
-        Received {
+impl ReceivedSpan {
+    fn new(span: Span, scope: &InstrumentationScope, resource: &TraceAttributes) -> Self {
+        ReceivedSpan {
             name: span.name,
             trace: hex(&span.trace_id),
             id: hex(&span.span_id),
@@ -132,7 +132,7 @@ impl Received {
     }
 }
 
-fn attributes(attributes: Vec<KeyValue>) -> Attributes {
+fn attributes(attributes: Vec<KeyValue>) -> TraceAttributes {
     let text = |value: Option<Value>| match value {
         Some(Value::StringValue(text)) => text,
         Some(Value::IntValue(number)) => number.to_string(),

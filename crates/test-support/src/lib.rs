@@ -37,7 +37,7 @@ pub use client::Client;
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
 #[cfg(feature = "collector")]
-pub use collector::{Collector, Received};
+pub use collector::{ReceivedSpan, TraceCollector};
 pub use etcd::EtcdServer;
 #[cfg(feature = "in-memory")]
 pub use in_memory::{InMemory, Warnings};

@@ -4,7 +4,7 @@ use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithTonicConfig as _}
 use opentelemetry_sdk::trace::BatchSpanProcessor;
 use tonic::transport::Channel;
 
-use crate::provider::{Provider, Sampling};
+use crate::provider::{Sampling, TraceProvider};
 
 /// Reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub fn export(
     channel: Channel,
     sampling: Sampling,
     instance: &str,
-) -> Result<Provider, ExportError> {
+) -> Result<TraceProvider, ExportError> {
     let exporter = SpanExporter::builder().with_tonic().with_channel(channel).build()?;
-    Ok(Provider::new(BatchSpanProcessor::builder(exporter).build(), sampling, instance))
+    Ok(TraceProvider::new(BatchSpanProcessor::builder(exporter).build(), sampling, instance))
 }

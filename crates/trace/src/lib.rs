@@ -11,20 +11,24 @@
 //! assert!(!span.is_recording());
 //! ```
 
+mod calls;
 #[cfg(feature = "export")]
 mod export;
 mod propagation;
 mod provider;
 mod span;
+mod tracers;
 
 pub use opentelemetry::trace::Status;
 pub use opentelemetry::{KeyValue, Value};
 
+pub use calls::{answered, call_span};
 #[cfg(feature = "export")]
 pub use export::{ExportError, export};
-pub use propagation::{Remote, inject, remote};
-pub use provider::{Parent, Provider, Sampling, Scope};
-pub use span::{InContext, Span, client, event, event_with, in_current, is_recording, start};
+pub use propagation::{RemoteContext, inject, remote};
+pub use provider::{Parent, Sampling, TraceProvider};
+pub use span::{InContext, TraceSpan, client, event, event_with, in_current, is_recording, start};
+pub use tracers::SpanScope;
 
 /// Attribute of a text.
 pub fn text(key: &'static str, value: impl Into<String>) -> KeyValue {

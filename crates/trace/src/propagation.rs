@@ -16,10 +16,10 @@ const BAGGAGE: &str = "baggage";
 
 /// Context that a client has sent.
 #[derive(Clone, Debug)]
-pub struct Remote(Context);
+pub struct RemoteContext(Context);
 
 /// Reads the context in a request's headers, if they have a valid one.
-pub fn remote(headers: &HeaderMap) -> Option<Remote> {
+pub fn remote(headers: &HeaderMap) -> Option<RemoteContext> {
     if !headers.contains_key(TRACE_PARENT) {
         return None;
     }
@@ -28,7 +28,7 @@ pub fn remote(headers: &HeaderMap) -> Option<Remote> {
     if !context.span().span_context().is_valid() {
         return None;
     }
-    Some(Remote(BaggagePropagator::new().extract_with_context(&context, &headers)))
+    Some(RemoteContext(BaggagePropagator::new().extract_with_context(&context, &headers)))
 }
 
 /// Writes the current context into the headers of a request to another server; nothing if there is none.
@@ -42,7 +42,7 @@ pub fn inject(headers: &mut HeaderMap) {
     }
 }
 
-impl Remote {
+impl RemoteContext {
     /// Passes the context on to servers that a future calls, without spans of its own.
     pub fn scope<F: Future>(self, future: F) -> InContext<F> {
         InContext::new(future, self.0)

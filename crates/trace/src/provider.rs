@@ -1,50 +1,22 @@
 //! The recorder of one server's spans.
 
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use opentelemetry::trace::{
-    Link, SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _,
-};
+use opentelemetry::trace::{Link, SpanKind, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{
-    Sampler, SdkTracer, SdkTracerProvider, Span as SdkSpan, SpanProcessor,
-};
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanProcessor};
 
-use crate::propagation::Remote;
-use crate::span::{Span, current};
+use crate::propagation::RemoteContext;
+use crate::span::{TraceSpan, current};
+use crate::tracers::{SpanScope, Tracers, builder};
 
 /// Value of `service.name`.
 const SERVICE: &str = "apiserver";
 
 /// Time in which the last spans are sent when the server stops.
 const SHUTDOWN: Duration = Duration::from_secs(5);
-
-/// The code that a span is of, by the reference's names of it, which collectors filter by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The work of a request.
-    Component,
-    /// Filters of the handler chain.
-    Filter,
-    /// HTTP requests, received and sent.
-    Http,
-    /// gRPC calls.
-    Grpc,
-}
-
-impl Scope {
-    /// All of them, in the order of the type.
-    const NAMES: [&'static str; 4] = [
-        "k8s.io/component-base/tracing",
-        "k8s.op/apiserver/pkg/endpoints/filterlatency",
-        "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-        "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc",
-    ];
-}
 
 /// Requests whose client has not decided that they are recorded, per million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,28 +39,25 @@ impl Sampling {
 #[derive(Clone, Debug)]
 pub enum Parent {
     /// The current span, or the client's if it has sent one.
-    Trusted(Option<Remote>),
+    Trusted(Option<RemoteContext>),
     /// None, as the client may not decide what is recorded; a span that it has sent is linked.
-    Untrusted(Option<Remote>),
+    Untrusted(Option<RemoteContext>),
 }
 
 /// The recorder of one server's spans (upstream: `TracerProvider`).
 #[derive(Clone)]
-pub struct Provider(Arc<Inner>);
-
-struct Inner {
+pub struct TraceProvider {
     sdk: SdkTracerProvider,
-    /// By [`Scope`].
-    tracers: [SdkTracer; 4],
+    tracers: Tracers,
 }
 
-impl std::fmt::Debug for Provider {
+impl std::fmt::Debug for TraceProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Provider")
+        f.write_str("TraceProvider")
     }
 }
 
-impl Provider {
+impl TraceProvider {
     /// A recorder that hands spans of the server `instance` to a processor.
     pub fn new(
         processor: impl SpanProcessor + 'static,
@@ -105,20 +74,23 @@ impl Provider {
             .with_span_processor(processor)
             .with_resource(resource)
             .build();
-        let tracers = Scope::NAMES.map(|name| sdk.tracer(name));
-        Provider(Arc::new(Inner { sdk, tracers }))
+        let tracers = Tracers::of(&sdk);
+        TraceProvider { sdk, tracers }
     }
 
     /// Starts a span of the handler chain, a root if there is no current one.
-    pub fn filter(&self, name: &'static str) -> Span {
+    pub fn filter(&self, name: &'static str) -> TraceSpan {
         let parent = current().unwrap_or_default();
+        if parent.span().span_context().is_valid() && !parent.span().is_recording() {
+            return TraceSpan::default();
+        }
         let parent = self.known_to(parent);
-        let span = self.start(Scope::Filter, SpanKind::Internal, name.into(), &parent);
-        Span::of(parent.with_span(span))
+        let span = self.tracers.start(SpanScope::Filter, SpanKind::Internal, name.into(), &parent);
+        TraceSpan::of(parent.with_span(span))
     }
 
     /// Starts the span of a request that has been received `ago`.
-    pub fn server(&self, name: String, parent: Parent, ago: Duration) -> Span {
+    pub fn server(&self, name: String, parent: Parent, ago: Duration) -> TraceSpan {
         let (parent, link) = match parent {
             Parent::Trusted(Some(remote)) => (remote.context(), None),
             Parent::Trusted(None) => (current().unwrap_or_default(), None),
@@ -129,46 +101,20 @@ impl Provider {
         let builder = builder(name.into(), SpanKind::Server).with_links(links);
         let now: SystemTime = opentelemetry::time::now();
         let began = now.checked_sub(ago).unwrap_or(now);
-        let span = self.build(Scope::Http, builder.with_start_time(began), &parent);
-        Span::of(parent.with_span(span))
+        let span = self.tracers.build(SpanScope::Http, builder.with_start_time(began), &parent);
+        TraceSpan::of(parent.with_span(span))
     }
 
     /// Sends what is recorded, and stops. Blocks for some seconds if the collector does not answer.
     pub fn shut_down(&self) -> OTelSdkResult {
-        self.0.sdk.shutdown_with_timeout(SHUTDOWN)
-    }
-
-    /// Starts a child of the parent's span.
-    pub(crate) fn start(
-        &self,
-        scope: Scope,
-        kind: SpanKind,
-        name: Cow<'static, str>,
-        parent: &Context,
-    ) -> SdkSpan {
-        self.build(scope, builder(name, kind), parent)
-    }
-
-    fn build(&self, scope: Scope, builder: SpanBuilder, parent: &Context) -> SdkSpan {
-        let [component, filter, http, grpc] = &self.0.tracers;
-        let tracer = match scope {
-            Scope::Component => component,
-            Scope::Filter => filter,
-            Scope::Http => http,
-            Scope::Grpc => grpc,
-        };
-        tracer.build_with_context(builder, parent)
+        self.sdk.shutdown_with_timeout(SHUTDOWN)
     }
 
     /// A context whose spans are recorded here.
     fn known_to(&self, context: Context) -> Context {
-        match context.get::<Provider>() {
+        match context.get::<Tracers>() {
             Some(_) => context,
-            None => context.with_value(self.clone()),
+            None => context.with_value(self.tracers.clone()),
         }
     }
-}
-
-fn builder(name: Cow<'static, str>, kind: SpanKind) -> SpanBuilder {
-    SpanBuilder::from_name(name).with_kind(kind)
 }

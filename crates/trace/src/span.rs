@@ -10,7 +10,7 @@ use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue};
 use pin_project_lite::pin_project;
 
-use crate::provider::{Provider, Scope};
+use crate::tracers::{SpanScope, Tracers};
 
 /// Whether any request of this process has had a context. Until then no thread's context is looked at.
 static USED: AtomicBool = AtomicBool::new(false);
@@ -18,37 +18,37 @@ static USED: AtomicBool = AtomicBool::new(false);
 /// A span, ended when dropped; nothing if it is not recorded.
 #[derive(Debug, Default)]
 #[must_use = "a span ends when it is dropped"]
-pub struct Span(Option<Context>);
+pub struct TraceSpan(Option<Context>);
 
 /// Starts a child of the current span (upstream: `tracing.Start`).
 pub fn start(
     name: impl Into<Cow<'static, str>>,
     attributes: impl FnOnce() -> Vec<KeyValue>,
-) -> Span {
-    child(Scope::Component, SpanKind::Internal, || name.into(), attributes)
+) -> TraceSpan {
+    child(SpanScope::Component, SpanKind::Internal, || name.into(), attributes)
 }
 
 /// Starts the span of a call to another server, a child of the current one.
 pub fn client(
-    scope: Scope,
+    scope: SpanScope,
     name: impl FnOnce() -> Cow<'static, str>,
     attributes: impl FnOnce() -> Vec<KeyValue>,
-) -> Span {
+) -> TraceSpan {
     child(scope, SpanKind::Client, name, attributes)
 }
 
 fn child(
-    scope: Scope,
+    scope: SpanScope,
     kind: SpanKind,
     name: impl FnOnce() -> Cow<'static, str>,
     attributes: impl FnOnce() -> Vec<KeyValue>,
-) -> Span {
-    let Some(parent) = recorded() else { return Span(None) };
-    let Some(provider) = parent.get::<Provider>().cloned() else { return Span(None) };
-    let span = provider.start(scope, kind, name(), &parent);
+) -> TraceSpan {
+    let Some(parent) = recorded() else { return TraceSpan(None) };
+    let Some(tracers) = parent.get::<Tracers>().cloned() else { return TraceSpan(None) };
+    let span = tracers.start(scope, kind, name(), &parent);
     let context = parent.with_span(span);
     context.span().set_attributes(attributes());
-    Span(Some(context))
+    TraceSpan(Some(context))
 }
 
 /// Adds an event to the current span.
@@ -92,10 +92,10 @@ fn current_if(wanted: impl FnOnce(&Context) -> bool) -> Option<Context> {
     })
 }
 
-impl Span {
+impl TraceSpan {
     /// A span that is active in a context of its own.
     pub(crate) fn of(context: Context) -> Self {
-        Span(Some(context))
+        TraceSpan(Some(context))
     }
 
     /// Whether it is recorded: what is not recorded need not be described.
@@ -137,8 +137,8 @@ impl Span {
     }
 
     /// The same span, which ends with the first of both that is dropped.
-    pub fn share(&self) -> Span {
-        Span(self.0.clone())
+    pub fn share(&self) -> TraceSpan {
+        TraceSpan(self.0.clone())
     }
 
     /// Makes the span current while a future is polled.
@@ -153,7 +153,7 @@ impl Span {
     }
 }
 
-impl Drop for Span {
+impl Drop for TraceSpan {
     fn drop(&mut self) {
         if let Some(context) = &self.0 {
             context.span().end();

@@ -12,7 +12,7 @@ use kevel_codec::json;
 use kevel_server::admission::Attributes;
 use kevel_server::latency_trackers::Phase;
 use kevel_server::webhook::{Client, Error, REQUEST_TIMEOUT};
-use kevel_trace::{Span, text};
+use kevel_trace::{TraceSpan, text};
 
 use super::annotations;
 use super::client::ClientManager;
@@ -85,7 +85,7 @@ pub(super) async fn call(
 }
 
 /// Starts the span of a call.
-fn span(webhook: &Webhook, attributes: &Attributes<'_>, uid: &str) -> Span {
+fn span(webhook: &Webhook, attributes: &Attributes<'_>, uid: &str) -> TraceSpan {
     let name = match webhook.step {
         Step::Admit => "Call mutating webhook",
         Step::Validate => "Call validating webhook",

@@ -12,9 +12,9 @@ use kevel_server::handler::Response;
 use kevel_server::proxy::{self, Outgoing, Upgraded, go_on};
 use kevel_server::query::{encode, escape_path};
 use kevel_server::request::{Request, RequestBody, json_text};
-use kevel_server::webhook::{call_span, note_status};
 use kevel_streaming::copy::copy_bidirectional;
 use kevel_streaming::upgrade::is_upgrade_request;
+use kevel_trace::{answered, call_span};
 use tokio::time::{Sleep, sleep};
 
 use super::headers;
@@ -62,8 +62,10 @@ impl Passage<'_> {
                 () = deadline => Err("context deadline exceeded".to_owned()),
             },
         };
-        let (answer, lease) = answer.map_err(unreachable)?;
-        note_status(&span, &answer);
+        let answer = answer.map(|(answer, lease)| answer.map(|body| (body, lease)));
+        answered(&span, &answer);
+        let (parts, (body, lease)) = answer.map_err(unreachable)?.into_parts();
+        let answer = http::Response::from_parts(parts, body);
         Ok(self.incoming(answer, lease, deadline))
     }
 

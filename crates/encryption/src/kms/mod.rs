@@ -28,7 +28,7 @@ use kevel_api::url::Url;
 use kevel_clock::{Clock, Moment, Stopwatch};
 use kevel_server::config_file::sha256;
 use kevel_server::grpc::{UnixService, code_of, shown};
-use kevel_trace::{Span, text};
+use kevel_trace::{TraceSpan, text};
 use prost::Message;
 use tonic::{Code, Status};
 
@@ -261,7 +261,7 @@ impl Plugin {
     }
 
     /// Starts the span of a value's encryption or decryption.
-    fn span(&self, name: &'static str) -> Span {
+    fn span(&self, name: &'static str) -> TraceSpan {
         kevel_trace::start(name, || vec![text("transformer.provider.name", self.name.as_str())])
     }
 
@@ -360,7 +360,7 @@ fn not_given() -> TransformError {
 }
 
 /// Error of a step that will not succeed, also as an event of its span.
-fn failed(span: &Span, step: &'static str, why: String) -> TransformError {
+fn failed(span: &TraceSpan, step: &'static str, why: String) -> TransformError {
     span.event(step);
     let error = TransformError::Damaged(why);
     span.record_error(&error);

@@ -1,6 +1,6 @@
 //! Webhooks in the trace of the request that they are called for.
 
-use kevel_test_support::Collector;
+use kevel_test_support::TraceCollector;
 use serde_json::json;
 
 use crate::{CONFIG_MAPS, Hooked, Kind, allow, config_map};
@@ -9,7 +9,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn webhooks_are_parts_of_their_request_s_trace() {
-    let collector = Collector::start().await;
+    let collector = TraceCollector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let flag = collector.flag(folder.path(), 0);
     let hooked = Hooked::start(&[&flag]).await;

@@ -13,7 +13,7 @@ section! {
         /// limits of requests in flight.
         enable_priority_and_fairness: bool = "true", EFFECTIVE;
         /// Serve /debug/flags/v, by which the log is made to say more or less while the server runs.
-        /// Profiles under /debug/pprof/ are not served yet.
+        /// Serve profiles under /debug/pprof/ as well.
         profiling: bool = "true", EFFECTIVE;
     }
 }

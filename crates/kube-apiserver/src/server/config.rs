@@ -24,7 +24,7 @@ use kevel_server::storages::Storages;
 use kevel_server::version::Info;
 use kevel_store::Engine;
 use kevel_store::private;
-use kevel_trace::Provider;
+use kevel_trace::TraceProvider;
 use tokio::net::TcpListener;
 
 use super::authentication::Authentication;
@@ -52,7 +52,7 @@ pub struct Config {
     /// The ways out of the server.
     pub egress: EgressSelector,
     /// The recorder of spans, if they are recorded.
-    pub tracer: Option<Provider>,
+    pub tracer: Option<TraceProvider>,
     /// Stand-in for etcd that the store belongs to, if it is one.
     pub stand_in: Option<StandIn>,
     /// Where objects are stored and read.

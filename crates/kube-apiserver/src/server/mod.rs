@@ -31,6 +31,7 @@ mod health;
 mod jwt;
 mod paths;
 mod peers;
+mod profiles;
 mod services;
 mod stand_in;
 mod storage;
@@ -52,7 +53,7 @@ use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
 use kevel_server::serving::{self, SecureServing, Serving};
 use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
-use kevel_trace::Provider;
+use kevel_trace::TraceProvider;
 use kevel_ui::Front;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -166,7 +167,7 @@ pub struct PreparedServer {
     /// What the server makes for itself when it was started without flags.
     pub pki: Option<Pki>,
     /// The recorder of spans, if they are recorded.
-    pub tracer: Option<Provider>,
+    pub tracer: Option<TraceProvider>,
 }
 
 impl std::fmt::Debug for PreparedServer {
@@ -227,7 +228,7 @@ pub struct RunningServer {
     audit: Option<Arc<Auditor>>,
     stand_in: Option<StandIn>,
     backends: Backends,
-    tracer: Option<Provider>,
+    tracer: Option<TraceProvider>,
 }
 
 impl std::fmt::Debug for RunningServer {
@@ -267,7 +268,7 @@ impl RunningServer {
 }
 
 /// Sends the last spans, beside the workers: it may take as long as the collector does.
-async fn stop_tracing(tracer: Provider) {
+async fn stop_tracing(tracer: TraceProvider) {
     let stopped = tokio::task::spawn_blocking(move || tracer.shut_down()).await;
     if let Ok(Err(error)) = stopped {
         tracing::error!(%error, "failed to shut down tracer provider");

@@ -15,6 +15,7 @@ use kevel_server::zpages::{Flagz, PageHandler, Statusz};
 
 use super::config::Config;
 use super::debug_flags::{FlagIndex, Verbosity};
+use super::profiles::{Profiles, ROOT};
 
 /// What is served by others than plain paths, but listed with them.
 const DOCUMENTS: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
@@ -71,6 +72,8 @@ impl PlainPaths {
             paths.list("/statusz", Arc::new(PageHandler { page, cbor }));
         }
         if flags.features.profiling {
+            paths.serve(ROOT.trim_end_matches('/'), Arc::new(Profiles));
+            paths.serve(ROOT, Arc::new(Profiles));
             paths.serve("/debug/flags", Arc::new(FlagIndex));
             paths.serve("/debug/flags/", Arc::new(FlagIndex));
             paths.serve("/debug/flags/v", Arc::new(Verbosity));

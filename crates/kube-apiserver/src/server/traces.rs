@@ -11,13 +11,13 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::strict_message;
 use kevel_server::config_file;
 use kevel_server::egress::{Connector, EgressSelector, EgressType};
-use kevel_trace::{ExportError, Provider, Sampling, export};
+use kevel_trace::{ExportError, Sampling, TraceProvider, export};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::options::CompletedOptions;
 
 const KIND: &str = "TracingConfiguration";
-/// What the reference calls the place that knows the kind.
+/// Name of the scheme in the reference's messages.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 const FIELDS: [&str; 4] = ["apiVersion", "kind", "endpoint", "samplingRatePerMillion"];
 
@@ -61,7 +61,7 @@ pub enum TracesError {
 pub fn provider(
     options: &CompletedOptions,
     egress: &EgressSelector,
-) -> Result<Option<Provider>, TracesError> {
+) -> Result<Option<TraceProvider>, TracesError> {
     let file = options.flags.traces.tracing_config_file.as_str();
     if file.is_empty() {
         return Ok(None);
@@ -80,12 +80,12 @@ pub fn provider(
 
 /// A connection that is made when there is something to send.
 fn channel(endpoint: &str, egress: &EgressSelector) -> Result<Channel, tonic::transport::Error> {
-    match Target::of(endpoint) {
-        Target::Socket(path) => {
+    match GrpcTarget::of(endpoint) {
+        GrpcTarget::Socket(path) => {
             let endpoint = Endpoint::from_shared(format!("unix:{path}"))?;
             Ok(endpoint.origin(Uri::from_static("http://localhost")).connect_lazy())
         }
-        Target::Address(address) => {
+        GrpcTarget::Address(address) => {
             let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
             let connector = Connector::new(egress.dialer(EgressType::ControlPlane));
             Ok(endpoint.connect_with_connector_lazy(connector))
@@ -95,21 +95,21 @@ fn channel(endpoint: &str, egress: &EgressSelector) -> Result<Channel, tonic::tr
 
 /// Target of a name as gRPC understands it.
 #[derive(Debug, PartialEq, Eq)]
-enum Target {
+enum GrpcTarget {
     /// Unix socket; a zero byte begins an abstract one.
     Socket(String),
     /// Host and port.
     Address(String),
 }
 
-impl Target {
+impl GrpcTarget {
     fn of(endpoint: &str) -> Self {
         if let Some(name) = endpoint.strip_prefix("unix-abstract:") {
-            return Target::Socket(format!("\0{}", name.trim_start_matches("//")));
+            return GrpcTarget::Socket(format!("\0{}", name.trim_start_matches("//")));
         }
         if let Some(path) = endpoint.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return Target::Socket(path.to_owned());
+            return GrpcTarget::Socket(path.to_owned());
         }
         let name = match endpoint.strip_prefix("dns:") {
             // What stands before the name is the server to be asked for it; the system's is.
@@ -120,7 +120,7 @@ impl Target {
             None => endpoint,
         };
         let has_port = name.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        Target::Address(match has_port {
+        GrpcTarget::Address(match has_port {
             true => name.to_owned(),
             false => format!("{name}:{DEFAULT_PORT}"),
         })
@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn endpoints_are_names_of_grpc() {
-        let address = |text: &str| Target::Address(text.to_owned());
-        let socket = |text: &str| Target::Socket(text.to_owned());
+        let address = |text: &str| GrpcTarget::Address(text.to_owned());
+        let socket = |text: &str| GrpcTarget::Socket(text.to_owned());
         for (endpoint, expected) in [
             ("localhost:4317", address("localhost:4317")),
             ("collector", address("collector:443")),
@@ -278,7 +278,7 @@ mod tests {
             ("unix:/run/otel.sock", socket("/run/otel.sock")),
             ("unix-abstract:otel", socket("\0otel")),
         ] {
-            assert_eq!(Target::of(endpoint), expected, "{endpoint}");
+            assert_eq!(GrpcTarget::of(endpoint), expected, "{endpoint}");
         }
     }
 }

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_regexp::Regexp;
-use kevel_trace::Provider;
+use kevel_trace::TraceProvider;
 
 pub use cors::origins as cors_origins;
 pub use internal::internal;
@@ -170,7 +170,7 @@ pub struct Config {
     /// The metrics of requests.
     pub metrics: Arc<Metrics>,
     /// The recorder of spans, if they are recorded (`--tracing-config-file`).
-    pub tracer: Option<Provider>,
+    pub tracer: Option<TraceProvider>,
     /// What metrics may have labels of: clients make up names of resources that there are not.
     pub installed: Installed,
     /// How far the server has come in its life.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{HeaderMap, Method, Version};
-use kevel_trace::{KeyValue, Parent, Provider, Span, Status, number, text};
+use kevel_trace::{KeyValue, Parent, Status, TraceProvider, TraceSpan, number, text};
 
 use super::audit_init::logged;
 use super::held::{Hold, hold};
@@ -32,7 +32,7 @@ const METHODS: [Method; 9] = [
 
 /// Starts the span of a request. Without a provider the client's trace context is passed on to other servers.
 #[derive(Debug)]
-pub(super) struct Tracing(pub Option<Provider>);
+pub(super) struct Tracing(pub Option<TraceProvider>);
 
 impl Filter for Tracing {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
@@ -164,7 +164,7 @@ fn version(version: Version) -> &'static str {
 
 /// Span of a request until its response has been sent.
 struct ServerSpan {
-    span: Span,
+    span: TraceSpan,
     size: u64,
 }
 
@@ -182,18 +182,18 @@ impl Drop for ServerSpan {
     }
 }
 
-impl Hold for Span {}
+impl Hold for TraceSpan {}
 
 /// Span of a filter and of all that follows it. Part of the chain only where spans are recorded.
 #[derive(Debug)]
 pub(super) struct FilterSpan {
-    provider: Provider,
+    provider: TraceProvider,
     name: &'static str,
 }
 
 impl FilterSpan {
     /// The span of a filter, if spans are recorded.
-    pub(super) fn of(provider: Option<&Provider>, name: &'static str) -> Option<Self> {
+    pub(super) fn of(provider: Option<&TraceProvider>, name: &'static str) -> Option<Self> {
         provider.map(|provider| FilterSpan { provider: provider.clone(), name })
     }
 }

@@ -46,7 +46,7 @@ use std::time::Duration;
 use kevel_api::gvk::GroupResource;
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
-use kevel_trace::Span;
+use kevel_trace::TraceSpan;
 
 use crate::admission::Admission;
 use crate::authorization::Authorizer;
@@ -118,7 +118,7 @@ pub(crate) struct ResourceRequest<'a> {
     pub accepted: Accepted,
     pub user: Arc<User>,
     /// Span of the verb.
-    pub span: &'a Span,
+    pub span: &'a TraceSpan,
     /// Whether the object came with labels, before defaults were filled in.
     has_own_labels: AtomicBool,
 }

@@ -3,7 +3,7 @@
 use http::Version;
 use http::header::{ACCEPT, USER_AGENT};
 use kevel_api::status::StatusError;
-use kevel_trace::{KeyValue, Span, number, text};
+use kevel_trace::{KeyValue, TraceSpan, number, text};
 
 use super::{ResourceRequest, StoredRequest};
 use crate::audit::source_ips;
@@ -19,7 +19,7 @@ use crate::verb::Verb;
 const MAX_USER_AGENT: usize = 1024;
 
 /// Starts the span of a request's verb.
-pub(super) fn of_verb(request: &Request) -> Span {
+pub(super) fn of_verb(request: &Request) -> TraceSpan {
     let name = match request.info.verb {
         Verb::Get => "Get",
         Verb::List => "List",
@@ -28,7 +28,7 @@ pub(super) fn of_verb(request: &Request) -> Span {
         Verb::Patch => "Patch",
         Verb::Delete | Verb::DeleteCollection => "Delete",
         Verb::Watch if is_watch_list(request) => "WatchList",
-        _ => return Span::default(),
+        _ => return TraceSpan::default(),
     };
     kevel_trace::start(name, || fields(request))
 }
@@ -88,7 +88,7 @@ impl ResourceRequest<'_> {
     /// Begins the encoding of the response: what the verb was to do has been done.
     pub(super) fn serializing(&self) -> Serializing<'_> {
         if !self.span.is_recording() || self.accepted.in_process {
-            return Serializing { verb: self.span, span: Span::default() };
+            return Serializing { verb: self.span, span: TraceSpan::default() };
         }
         let done = match self.request.info.verb {
             Verb::Create | Verb::Update => Some("Write to database call succeeded"),
@@ -110,13 +110,14 @@ impl ResourceRequest<'_> {
         let Request { parts, info, audit_id, .. } = &self.request;
         let media = self.accepted.media;
         let version = self.resource.kind.group_version();
+        let raw = media_type != media.name();
         vec![
             text("audit-id", logged(audit_id)),
             text("method", parts.method.as_str()),
             text("url", info.path.as_str()),
             text("protocol", protocol(parts.version)),
             text("mediaType", media_type),
-            text("encoder", encoder(media, self.accepted.pretty, &version.to_string())),
+            text("encoder", encoder(media, raw, self.accepted.pretty, &version.to_string())),
         ]
     }
 
@@ -126,9 +127,10 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// Identifier of the reference's encoder: JSON in JSON.
-fn encoder(media: MediaType, pretty: bool, version: &str) -> String {
+/// Identifier of the reference's encoder: JSON in JSON. Protobuf in a stream is `raw`.
+fn encoder(media: MediaType, raw: bool, pretty: bool, version: &str) -> String {
     let encoder = match media {
+        MediaType::Protobuf if raw => r#""raw-protobuf""#.to_owned(),
         MediaType::Protobuf => r#""protobuf""#.to_owned(),
         MediaType::Cbor => r#""cbor""#.to_owned(),
         MediaType::Json | MediaType::Yaml => {
@@ -146,7 +148,7 @@ fn encoder(media: MediaType, pretty: bool, version: &str) -> String {
 
 impl StoredRequest<'_> {
     /// Starts the span of a write of the store.
-    pub(super) fn storage_span(&self, name: &'static str, object: &str) -> Span {
+    pub(super) fn storage_span(&self, name: &'static str, object: &str) -> TraceSpan {
         kevel_trace::start(name, || {
             let mut fields = self.key_fields(object);
             let of = self.group_resource();
@@ -160,7 +162,7 @@ impl StoredRequest<'_> {
     }
 
     /// Starts the span of a read of one object from the cache.
-    pub(super) fn get_span(&self) -> Span {
+    pub(super) fn get_span(&self) -> TraceSpan {
         kevel_trace::start("cacher.Get", || {
             let mut fields = self.key_fields(self.name());
             let version = self.parameter("resourceVersion").unwrap_or_default();
@@ -170,7 +172,7 @@ impl StoredRequest<'_> {
     }
 
     /// Starts the span of a read of many objects from the cache.
-    pub(super) fn cache_span(&self, name: &'static str) -> Span {
+    pub(super) fn cache_span(&self, name: &'static str) -> TraceSpan {
         kevel_trace::start(name, || {
             let audit_id = logged(&self.request.audit_id);
             vec![text("audit-id", audit_id), text("type", self.group_resource().to_string())]
@@ -188,8 +190,8 @@ impl StoredRequest<'_> {
 
 /// Encoding of a response.
 pub(super) struct Serializing<'a> {
-    verb: &'a Span,
-    span: Span,
+    verb: &'a TraceSpan,
+    span: TraceSpan,
 }
 
 impl Serializing<'_> {
@@ -204,25 +206,25 @@ impl Serializing<'_> {
         }
         let response = response?;
         span.event("About to start writing response");
-        let response = hold(response, Written { span, size: 0 });
+        let response = hold(response, WrittenSpan { span, size: 0 });
         verb.event("Writing http response done");
         Ok(response)
     }
 }
 
 /// Span of a response until it has been written.
-struct Written {
-    span: Span,
+struct WrittenSpan {
+    span: TraceSpan,
     size: u64,
 }
 
-impl Hold for Written {
+impl Hold for WrittenSpan {
     fn sent(&mut self, bytes: u64) {
         self.size += bytes;
     }
 }
 
-impl Drop for Written {
+impl Drop for WrittenSpan {
     fn drop(&mut self) {
         let size = self.size;
         self.span.event_with("Write call succeeded", || vec![number("size", size)]);
@@ -236,9 +238,9 @@ mod tests {
     #[test]
     fn encoders_are_identified_as_in_the_reference() {
         let json = r#"{"encodeGV":"v1","encoder":"{\"name\":\"json\",\"pretty\":\"false\",\"strict\":\"false\",\"yaml\":\"false\"}","name":"versioning"}"#;
-        assert_eq!(encoder(MediaType::Json, false, "v1"), json);
+        assert_eq!(encoder(MediaType::Json, false, false, "v1"), json);
         let protobuf = r#"{"encodeGV":"apps/v1","encoder":"protobuf","name":"versioning"}"#;
-        assert_eq!(encoder(MediaType::Protobuf, false, "apps/v1"), protobuf);
+        assert_eq!(encoder(MediaType::Protobuf, false, false, "apps/v1"), protobuf);
     }
 
     #[test]

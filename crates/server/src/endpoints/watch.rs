@@ -10,7 +10,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::{cbor, json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
-use kevel_trace::Span;
+use kevel_trace::TraceSpan;
 
 use super::corrupt;
 use super::table::{Include, Printer};
@@ -99,7 +99,7 @@ impl StoredRequest<'_> {
     }
 
     /// Spans of the state that a watch begins with, if they are recorded: of its encoding, and of the request until then.
-    fn initial_spans(&self, media: &str) -> Option<[Span; 2]> {
+    fn initial_spans(&self, media: &str) -> Option<[TraceSpan; 2]> {
         if !self.span.is_recording() {
             return None;
         }

@@ -16,7 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::version_selector::VersionSelector;
 use super::watch::Encoder;
-use kevel_trace::Span;
+use kevel_trace::TraceSpan;
 
 use crate::body::{PIECE, Piece, Pieces};
 use crate::flowcontrol::WatchSeats;
@@ -41,7 +41,7 @@ pub(super) struct Stream {
     /// Flow control seats of the initialization, and the registration among the watches.
     seats: Option<WatchSeats>,
     /// Spans that end with the initial state.
-    spans: Option<[Span; 2]>,
+    spans: Option<[TraceSpan; 2]>,
     /// Whether objects were taken and not sent yet: the watcher's revision is then ahead of the client's.
     unsent: bool,
     over: bool,
@@ -89,7 +89,7 @@ impl Stream {
     }
 
     /// Adds spans of the initial state.
-    pub fn with_spans(mut self, spans: Option<[Span; 2]>) -> Self {
+    pub fn with_spans(mut self, spans: Option<[TraceSpan; 2]>) -> Self {
         self.spans = spans;
         self
     }

@@ -13,13 +13,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kevel_api::duration as go;
 use kevel_clock::timer_now;
 use kevel_kubeconfig::{CallAuthorization, ExecCredentials, ExecKeyPair};
+use kevel_trace::{TraceSpan, answered, call_span};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::documents::{MAX_REDIRECTS, moved, resolve};
 use super::endpoint::Endpoint;
 use super::error::Error;
-use super::spans;
 use super::tls;
 use crate::egress::{Connector, ForwardProxy, failure, informational};
 
@@ -132,10 +132,13 @@ impl Client {
         for _ in 0..=MAX_REDIRECTS {
             let mut request = self.request(&method, &uri, body.clone()).map_err(invalid)?;
             request.headers_mut().extend(shown.headers.clone());
-            let span = self.traced.then(|| spans::of_call(&mut request)).unwrap_or_default();
+            let span = match self.traced {
+                true => call_span(&mut request),
+                false => TraceSpan::default(),
+            };
             let exchanged = exchange(&http, request, &asked, deadline, limit);
             let answer = span.scope(exchanged).await;
-            spans::answered(&span, &answer);
+            answered(&span, &answer);
             let Some(next) = answer.as_ref().ok().and_then(|answer| redirected(&uri, answer))
             else {
                 if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED) {

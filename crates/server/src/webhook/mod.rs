@@ -25,7 +25,6 @@ mod documents;
 mod endpoint;
 mod error;
 mod kubeconfig;
-mod spans;
 mod tls;
 mod validation;
 
@@ -36,6 +35,5 @@ pub use documents::Documents;
 pub use endpoint::{Credentials, Endpoint, Identity, ImpersonatedUser};
 pub use error::{Error, succeeded};
 pub use kubeconfig::Users;
-pub use spans::{note_status, of_call as call_span};
 pub use tls::config as tls_config;
 pub use validation::{validate_webhook_service, validate_webhook_url};

@@ -1,15 +1,19 @@
 //! Spans of calls to etcd, by the names of Go's gRPC instrumentation, which the reference uses.
 
 use http::HeaderMap;
-use kevel_trace::{KeyValue, Scope, Span, Status as SpanStatus, number, text};
+use kevel_trace::{KeyValue, SpanScope, Status as SpanStatus, TraceSpan, number, text};
 use prost::Message;
 use tonic::{Code, Status};
 
 /// Starts the span of a call with a message of so many bytes, and writes it into the call's metadata.
-pub(super) fn of_call(path: &'static str, sent: Option<usize>, metadata: &mut HeaderMap) -> Span {
+pub(super) fn of_call(
+    path: &'static str,
+    sent: Option<usize>,
+    metadata: &mut HeaderMap,
+) -> TraceSpan {
     let method = path.trim_start_matches('/');
     let span = kevel_trace::client(
-        Scope::Grpc,
+        SpanScope::Grpc,
         || method.into(),
         || vec![text("rpc.method", method), text("rpc.system.name", "grpc")],
     );
@@ -21,7 +25,7 @@ pub(super) fn of_call(path: &'static str, sent: Option<usize>, metadata: &mut He
 }
 
 /// Notes the answer of a call.
-pub(super) fn answered<A: Message>(span: &Span, answer: &Result<A, Status>) {
+pub(super) fn answered<A: Message>(span: &TraceSpan, answer: &Result<A, Status>) {
     if !span.is_recording() {
         return;
     }

@@ -1,15 +1,20 @@
 //! Spans of calls to other servers (upstream: `tracing.WrapperFor`).
 
-use http::{Request, Response};
-use kevel_trace::{Scope, Span, Status, number, text};
+use std::fmt::Display;
 
-use super::error::Error;
+use http::{Request, Response};
+use opentelemetry::trace::Status;
+
+use crate::propagation::inject;
+use crate::span::{TraceSpan, client};
+use crate::tracers::SpanScope;
+use crate::{number, text};
 
 /// Starts the span of a call, and writes it into the call's headers. What is not recorded here is passed on all the same.
-pub fn of_call<B>(request: &mut Request<B>) -> Span {
+pub fn call_span<B>(request: &mut Request<B>) -> TraceSpan {
     let (method, uri) = (request.method(), request.uri());
-    let span = kevel_trace::client(
-        Scope::Http,
+    let span = client(
+        SpanScope::Http,
         || format!("HTTP {method}").into(),
         || {
             let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
@@ -21,12 +26,12 @@ pub fn of_call<B>(request: &mut Request<B>) -> Span {
             ]
         },
     );
-    span.in_scope(|| kevel_trace::inject(request.headers_mut()));
+    span.in_scope(|| inject(request.headers_mut()));
     span
 }
 
 /// Notes the answer of a call, or why there is none.
-pub(super) fn answered<B>(span: &Span, answer: &Result<Response<B>, Error>) {
+pub fn answered<B>(span: &TraceSpan, answer: &Result<Response<B>, impl Display>) {
     match answer {
         Ok(answer) => note_status(span, answer),
         Err(error) if span.is_recording() => span.set_status(Status::error(error.to_string())),
@@ -35,7 +40,7 @@ pub(super) fn answered<B>(span: &Span, answer: &Result<Response<B>, Error>) {
 }
 
 /// Notes the status of an answer.
-pub fn note_status<B>(span: &Span, answer: &Response<B>) {
+fn note_status<B>(span: &TraceSpan, answer: &Response<B>) {
     let code = answer.status();
     span.set(|| vec![number("http.response.status_code", code.as_u16())]);
     if code.is_client_error() || code.is_server_error() {
