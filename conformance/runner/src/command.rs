@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
+use crate::flags::Flags;
 use crate::namespaces::{self, Namespaces};
 use crate::store::Store;
 use crate::{
     Result, diff, e2e, graphs, integration, kms, kubelet, matrix, peers, random, rolling, rules,
-    services, swap,
+    services, stored, swap,
 };
 
 const USAGE: &str = "usage: conformance COMMAND
@@ -17,12 +18,13 @@ const USAGE: &str = "usage: conformance COMMAND
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [--store embedded|etcd] [TOPIC...]
   matrix [--record | --recorded] [--store embedded|etcd]
-  random [--record | --recorded] [--store embedded|etcd] [--seed N] [--n N]
+  random [--record | --recorded] [--store embedded|etcd] [--seed N] [--n N] [--all-gates] [--flag FLAG]...
   rules [--recorded] [--store embedded|etcd] [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
   integration [--quick] [--record] [--tests REGEX] [--limit SECONDS] [--jobs N] [PACKAGE...]
   graphs [--kills] [--seed N] [--n N]
-  swap [--encrypted]
+  swap [--encrypted] [--all-gates] [--flag FLAG]...
+  stored [--all-gates] [--flag FLAG]...
   rolling reference|kevel [--rounds N]
   services reference|kevel [--servers N] [--count N]
   peers
@@ -126,7 +128,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             let seed = arguments.number("--seed", random::SEED)?;
             let count = arguments.number("--n", random::COUNT)?;
             let Some(store) = arguments.store()? else { return Ok(true) };
-            random::run(mode, store, seed, count).await
+            random::run(mode, store, seed, count, arguments.flags()).await
         }
         Some("rules") => {
             let recorded = arguments.switch("--recorded");
@@ -147,7 +149,11 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             let server = arguments.server()?;
             rolling::run(server, arguments.number("--rounds", 1)?).await
         }
-        Some("swap") => swap::run(arguments.switch("--encrypted")).await,
+        Some("swap") => {
+            let encrypted = arguments.switch("--encrypted");
+            swap::run(encrypted, arguments.flags()).await
+        }
+        Some("stored") => stored::run(arguments.flags()).await,
         _ => Err(USAGE.into()),
     }
 }
@@ -205,6 +211,12 @@ impl Arguments {
         };
         let at_hand = store == Store::Embedded || etcd_program().is_some();
         Ok(at_hand.then_some(store))
+    }
+
+    /// Additional flags of both servers.
+    fn flags(&mut self) -> Flags {
+        let all_gates = self.switch("--all-gates");
+        Flags::new(std::iter::from_fn(|| self.option("--flag")).collect(), all_gates)
     }
 
     fn switch(&mut self, name: &str) -> bool {

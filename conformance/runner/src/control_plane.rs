@@ -208,7 +208,7 @@ impl ControlPlane {
         let mut flags = self.server_flags(port);
         flags.extend(self.flags.iter().cloned());
         if etcd {
-            flags.push(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port));
+            flags.push(format!("--etcd-servers={}", self.etcd_url()));
         } else {
             flags.push(format!("--data-dir={}", self.folder.join("data").display()));
             // Controllers are a component beside the server, as for the reference, unless they are asked for.
@@ -338,6 +338,11 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// URL of the etcd for clients.
+    pub fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
+    }
+
     fn etcd_listens(&self) -> bool {
         std::net::TcpStream::connect(("127.0.0.1", self.etcd_port)).is_ok()
     }
@@ -357,7 +362,7 @@ impl ControlPlane {
     }
 
     fn etcd_flags(&self) -> Vec<String> {
-        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        let client = self.etcd_url();
         let mut flags = vec![
             format!("--data-dir={}", self.folder.join("etcd").display()),
             format!("--listen-client-urls={client}"),

@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod diff;
 pub mod difference;
 pub mod e2e;
+pub mod flags;
 pub mod graphs;
 pub mod hooks;
 pub mod integration;
@@ -26,6 +27,7 @@ pub mod rules;
 pub mod scenario;
 pub mod services;
 pub mod store;
+pub mod stored;
 pub mod swap;
 
 /// Error that ends the command; no caller distinguishes errors.

@@ -1,6 +1,7 @@
 //! Background processes that outlive the command that started them, identified by process ID.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,7 +36,10 @@ impl Process {
     pub fn spawn(name: &str, program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
         let log = folder.join(format!("{name}.log"));
         let out = File::options().create(true).append(true).open(&log)?;
+        // The reference calls itself by the name of its program where it manages fields.
+        let called = program.display().to_string().replace("reference-apiserver", "kube-apiserver");
         let child = Command::new(program)
+            .arg0(called)
             .args(arguments)
             .current_dir(folder)
             .stdin(Stdio::null())

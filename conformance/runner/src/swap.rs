@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Request};
 use crate::control_plane::{Component, ControlPlane, Server, cache, tree};
 use crate::difference::differences;
+use crate::flags::Flags;
 use crate::{Result, objects};
 
 /// Time limit for a control plane to settle.
@@ -18,22 +19,23 @@ const COMPONENTS: [Component; 3] = [Component::Controllers, Component::Scheduler
 const SHOWN: usize = 6;
 
 /// Fills a control plane on the reference, swaps to Kevel and back, and prints objects that read back differently.
-/// Returns whether all were equal. `encrypted`: both encrypt the stored objects.
-pub async fn run(encrypted: bool) -> Result<bool> {
+/// Returns whether all were equal. `encrypted`: both encrypt the stored objects. `flags` are those of both servers.
+pub async fn run(encrypted: bool, flags: Flags) -> Result<bool> {
     let mut plane = ControlPlane::prepare(&cache().join("run/swap"))?;
+    plane.flags = flags.flags.clone();
     if encrypted {
         let file = tree().join("conformance/encryption.yaml");
         plane.flags.push(format!("--encryption-provider-config={}", file.display()));
     }
-    let equal = swap(&mut plane).await;
+    let equal = swap(&mut plane, &flags.objects()?).await;
     plane.stop_all()?;
     equal
 }
 
-async fn swap(plane: &mut ControlPlane) -> Result<bool> {
+async fn swap(plane: &mut ControlPlane, made: &[Value]) -> Result<bool> {
     plane.start_server(Server::Reference, true).await?;
     start_components(plane).await?;
-    fill(&plane.client(4)?).await?;
+    fill(&plane.client(4)?, made).await?;
     scaled(plane, 3).await?;
     let filled = rest(plane, Server::Reference).await?;
     println!("filled: {} objects of {} resources", count(&filled), filled.len());
@@ -73,8 +75,8 @@ async fn rest(plane: &mut ControlPlane, server: Server) -> Result<Snapshot> {
     Ok(snapshot)
 }
 
-async fn fill(client: &Client) -> Result<()> {
-    for object in &objects::read(&tree().join("conformance/objects.yaml"))? {
+async fn fill(client: &Client, made: &[Value]) -> Result<()> {
+    for object in made {
         if let Err(error) = objects::create(client, object).await {
             println!("✗ not created: {} {}: {error}", object["kind"], object["metadata"]["name"]);
         }
@@ -83,14 +85,14 @@ async fn fill(client: &Client) -> Result<()> {
 }
 
 /// Objects by name, by resource.
-type Snapshot = BTreeMap<String, BTreeMap<String, Value>>;
+pub(crate) type Snapshot = BTreeMap<String, BTreeMap<String, Value>>;
 
-fn count(snapshot: &Snapshot) -> usize {
+pub(crate) fn count(snapshot: &Snapshot) -> usize {
     snapshot.values().map(BTreeMap::len).sum()
 }
 
 /// All objects that can be listed, in every served version.
-async fn snapshot(client: &Client) -> Result<Snapshot> {
+pub(crate) async fn snapshot(client: &Client) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for root in roots(client).await? {
         // An aggregated API without a server has nothing to list.
@@ -144,7 +146,7 @@ async fn roots(client: &Client) -> Result<Vec<String>> {
     Ok(["/api/v1".to_owned()].into_iter().chain(named).collect())
 }
 
-fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
+pub(crate) fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
     let (mut equal, mut different) = (0, 0);
     for (resource, objects) in before {
         let Some(others) = after.get(resource) else {

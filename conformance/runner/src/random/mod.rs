@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::Result;
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
+use crate::flags::Flags;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
 use crate::store::Store;
@@ -42,19 +43,19 @@ pub enum Mode {
 }
 
 /// Sends the writes of a seed to fresh servers and prints where the answers differ.
-pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bool> {
-    let bases = writes::bases()?;
+pub async fn run(mode: Mode, store: Store, seed: u64, count: usize, flags: Flags) -> Result<bool> {
+    let bases = writes::bases(&flags)?;
     let (before, steps) = (writes::preparation(&bases), writes::writes(&bases, seed, count));
     match mode {
         Mode::Both => {
-            let reference = answers(Server::Reference, store, &before, &steps).await?;
-            let kevel = answers(Server::Kevel, store, &before, &steps).await?;
+            let reference = answers(Server::Reference, store, &flags, &before, &steps).await?;
+            let kevel = answers(Server::Kevel, store, &flags, &before, &steps).await?;
             Ok(compare(&steps, &reference, &kevel))
         }
         Mode::Record => {
             // Sent twice, because the reference reports errors about several keys of one map in any order.
             let twice: Vec<Step> = steps.iter().chain(&steps).cloned().collect();
-            let answers = answers(Server::Reference, store, &before, &twice).await?;
+            let answers = answers(Server::Reference, store, &flags, &before, &twice).await?;
             let (first, second) = answers.split_at(steps.len());
             let told = |(step, (first, second)): (&Step, (&Value, &Value))| match first == second {
                 true => line(step, first),
@@ -74,11 +75,13 @@ pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bo
 async fn answers(
     server: Server,
     store: Store,
+    flags: &Flags,
     before: &[Step],
     steps: &[Step],
 ) -> Result<Vec<Value>> {
     let folder = cache().join("run").join(format!("random-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
+    plane.flags = flags.flags.clone();
     plane.start_fresh(server, store).await?;
     let (client, hooks) = (plane.client(1)?, Hooks::start().await?);
     let made = scenario::play(before, &client, &hooks).await?;
@@ -137,7 +140,7 @@ async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Resu
     let expected =
         fs::read_to_string(folder().join("expected-differences.txt")).unwrap_or_default();
     let expected: Vec<&str> = expected.lines().collect();
-    let answers = answers(Server::Kevel, store, before, &steps).await?;
+    let answers = answers(Server::Kevel, store, &Flags::default(), before, &steps).await?;
     let (mut known, mut failed) = (0, 0);
     for (number, (theirs, (step, answer))) in
         lines.iter().zip(steps.iter().zip(&answers)).enumerate()

@@ -1,7 +1,5 @@
 //! Random requests of a seed: objects with small changes, written in one of the possible ways.
 
-use std::fs;
-
 use kevel_api::builtin::{self, Resource};
 use kevel_api::schema::Schema;
 use serde_json::{Value, json};
@@ -9,7 +7,7 @@ use serde_json::{Value, json};
 use super::mutate::mutate;
 use super::source::Source;
 use crate::Result;
-use crate::control_plane::tree;
+use crate::flags::Flags;
 use crate::scenario::Step;
 
 /// An object that exists before the writes, with its resource.
@@ -47,11 +45,8 @@ const FORMS: [Form; 10] = [
 ];
 
 /// Objects from which writes are made.
-pub fn bases() -> Result<Vec<Base>> {
-    let text = fs::read(tree().join("conformance/objects.yaml"))?;
-    let json = kevel_codec::yaml::to_json(&text).map_err(|error| error.to_string())?;
-    let objects: Vec<Value> = serde_json::from_slice(&json.text)?;
-    Ok(objects.into_iter().filter_map(Base::new).collect())
+pub fn bases(flags: &Flags) -> Result<Vec<Base>> {
+    Ok(flags.objects()?.into_iter().filter_map(Base::new).collect())
 }
 
 /// Requests that create them.
