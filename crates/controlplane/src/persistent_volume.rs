@@ -404,7 +404,8 @@ fn validate_update(volume: Field, old: Field) {
     if !mode.same(&was.at("volumeMode")) {
         volume.at("volumeMode").invalid_as(mode.bad_value_by_type(), IMMUTABLE);
     }
-    if was.at("nodeAffinity").is_set() && !same_affinity(spec, was) {
+    let movable = spec.capabilities().features.has(Feature::MutablePVNodeAffinity);
+    if !movable && was.at("nodeAffinity").is_set() && !same_affinity(spec, was) {
         let why = "field is immutable, except for updating from beta label to GA";
         volume.at("nodeAffinity").invalid_as(spec.at("nodeAffinity").bad_value(), why);
     }

@@ -83,7 +83,8 @@ fn prepare(claim: &mut Value, old: Option<&Value>, capabilities: &Capabilities) 
         let reference = spec.get("dataSourceRef");
         reference.is_some_and(|reference| !reference.str_at(&["namespace"]).is_empty())
     };
-    if namespace(spec) && !old_source("dataSourceRef") {
+    let across = capabilities.features.has(Feature::CrossNamespaceVolumeDataSource);
+    if !across && namespace(spec) && !old_source("dataSourceRef") {
         spec.remove("dataSourceRef");
     }
     let usual = spec.get("dataSource").is_some_and(|source| {

@@ -74,7 +74,7 @@ features! {
     ContextualLogging, Internal: Alpha 24 Off, Beta 30 On;
     ControllerManagerReleaseLeaderElectionLockOnExit, Elsewhere: Alpha 36 Off;
     CoordinatedLeaderElection, Honoured: Alpha 31 Off, Beta 33 Off;
-    CrossNamespaceVolumeDataSource, AlwaysOff: Alpha 26 Off;
+    CrossNamespaceVolumeDataSource, Honoured: Alpha 26 Off;
     CustomCPUCFSQuotaPeriod, Elsewhere: Alpha 12 Off, Ga 36 On;
     CustomResourceFieldSelectors, AlwaysOn: Alpha 30 Off, Beta 31 On, Ga 32 LockedOn;
     DRAAdminAccess, Honoured: Alpha 32 Off, Beta 34 On, Ga 36 LockedOn needs DynamicResourceAllocation;
@@ -152,11 +152,11 @@ features! {
     MatchLabelKeysInPodAffinity, AlwaysOn: Alpha 29 Off, Beta 31 On, Ga 33 LockedOn;
     MatchLabelKeysInPodTopologySpread, Honoured: Alpha 25 Off, Beta 27 On;
     MatchLabelKeysInPodTopologySpreadSelectorMerge, Honoured: Beta 34 On needs MatchLabelKeysInPodTopologySpread;
-    MaxUnavailableStatefulSet, AlwaysOff: Alpha 24 Off, Beta 35 Off;
+    MaxUnavailableStatefulSet, Honoured: Alpha 24 Off, Beta 35 Off;
     MemoryQoS, Elsewhere: Alpha 22 Off;
     MultiCIDRServiceAllocator, Honoured: Alpha 27 Off, Beta 31 Off, Ga 33 On, Ga 34 LockedOn;
     MutableCSINodeAllocatableCount, AlwaysOn: Alpha 33 Off, Beta 34 Off, Beta 35 On, Ga 36 LockedOn;
-    MutablePVNodeAffinity, AlwaysOff: Alpha 35 Off;
+    MutablePVNodeAffinity, Honoured: Alpha 35 Off;
     MutablePodResourcesForSuspendedJobs, Honoured: Alpha 35 Off, Beta 36 On;
     MutableSchedulingDirectivesForSuspendedJobs, Honoured: Alpha 35 Off, Beta 36 On;
     MutatingAdmissionPolicy, Honoured: Alpha 32 Off, Beta 34 Off, Ga 36 On;
@@ -207,7 +207,7 @@ features! {
     RotateKubeletServerCertificate, Elsewhere: Alpha 7 Off, Beta 12 On;
     RuntimeClassInImageCriApi, Elsewhere: Alpha 29 Off;
     SELinuxChangePolicy, Honoured: Alpha 32 Off, Beta 33 On, Ga 36 LockedOn;
-    SELinuxMount, AlwaysOff: Alpha 30 Off, Beta 33 Off;
+    SELinuxMount, Honoured: Alpha 30 Off, Beta 33 Off;
     SELinuxMountReadWriteOncePod, AlwaysOn: Alpha 25 Off, Beta 27 Off, Beta 28 On, Ga 36 LockedOn;
     SchedulerAsyncAPICalls, Elsewhere: Beta 34 Off;
     SchedulerAsyncPreemption, Elsewhere: Alpha 32 Off, Beta 33 On;
@@ -242,7 +242,7 @@ features! {
     StructuredAuthenticationConfigurationJWKSMetrics, Honoured: Beta 35 On needs StructuredAuthenticationConfiguration;
     SupplementalGroupsPolicy, Honoured: Alpha 31 Off, Beta 33 On, Ga 35 LockedOn;
     SystemdWatchdog, Elsewhere: Beta 32 On, Ga 35 LockedOn;
-    TaintTolerationComparisonOperators, AlwaysOff: Alpha 35 Off;
+    TaintTolerationComparisonOperators, Honoured: Alpha 35 Off;
     TokenRequestServiceAccountUIDValidation, Honoured: Beta 34 On;
     TopologyAwareWorkloadScheduling, Honoured: Alpha 36 Off needs GenericWorkload;
     TopologyManagerPolicyAlphaOptions, Elsewhere: Alpha 26 Off;
@@ -252,7 +252,7 @@ features! {
     UnauthenticatedHTTP2DOSMitigation, Honoured: Beta 25 Off, Beta 29 On;
     UnknownVersionInteroperabilityProxy, Honoured: Alpha 28 Off, Beta 36 On needs APIServerIdentity;
     UnlockWhileProcessingFIFO, Internal: Beta 36 On;
-    UserNamespacesHostNetworkSupport, AlwaysOff: Alpha 35 Off needs NodeDeclaredFeatures UserNamespacesSupport;
+    UserNamespacesHostNetworkSupport, Honoured: Alpha 35 Off needs NodeDeclaredFeatures UserNamespacesSupport;
     UserNamespacesSupport, Honoured: Alpha 25 Off, Beta 30 Off, Beta 33 On, Ga 36 LockedOn;
     VolumeAttributesClass, Honoured: Alpha 29 Off, Beta 31 Off, Ga 34 On, Ga 36 LockedOn;
     VolumeLimitScaling, Honoured: Alpha 35 Off;

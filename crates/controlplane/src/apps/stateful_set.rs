@@ -3,6 +3,7 @@
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
+use kevel_features::Feature;
 use kevel_server::scale::Selector;
 
 use super::{
@@ -46,14 +47,19 @@ const CHANGEABLE: &[&str] = &[
     "minReadySeconds",
 ];
 
-/// Prepares a StatefulSet for storage: drops `maxUnavailable` unless the stored object has it (gate
-/// `MaxUnavailableStatefulSet`).
+/// Prepares a StatefulSet for storage: `maxUnavailable` of a rolling update is 1 by default with the gate
+/// `MaxUnavailableStatefulSet`, and dropped without it unless the stored object has it.
 fn prepare(set: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     template::prepare_at(set, old, template::IN_SPEC, capabilities);
     let path = ["spec", "updateStrategy", "rollingUpdate"];
     let used = old.and_then(|old| old.at(&path)).and_then(|old| old.at(&["maxUnavailable"]));
-    let rolling = set.at_mut(&path).and_then(Value::as_map_mut);
-    if let Some(rolling) = rolling.filter(|_| used.is_none()) {
+    let rolls = set.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate";
+    let Some(rolling) = set.at_mut(&path).and_then(Value::as_map_mut) else { return };
+    if capabilities.features.has(Feature::MaxUnavailableStatefulSet) {
+        if rolls {
+            rolling.entry_or_insert_with("maxUnavailable", || Value::Int(1));
+        }
+    } else if used.is_none() {
         rolling.remove("maxUnavailable");
     }
 }
@@ -214,4 +220,36 @@ fn warnings(set: &Value, old: Option<&Value>) -> Vec<String> {
         );
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_features::FeatureSet;
+
+    use super::*;
+    use crate::rules::cases::value;
+
+    #[test]
+    fn gate_decides_on_max_unavailable_of_rolling_updates() {
+        let set =
+            |strategy: &str| value(&format!(r#"{{"spec": {{"updateStrategy": {strategy}}}}}"#));
+        let bare = r#"{"type": "RollingUpdate", "rollingUpdate": {}}"#;
+        let two = r#"{"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}"#;
+        for (new, old, gate, expected) in [
+            (bare, None, false, None),
+            (two, None, false, None),
+            (two, Some(bare), false, None),
+            (two, Some(two), false, Some(2)),
+            (bare, None, true, Some(1)),
+            (two, None, true, Some(2)),
+            (r#"{"type": "OnDelete", "rollingUpdate": {}}"#, None, true, None),
+        ] {
+            let features = FeatureSet::default().with(Feature::MaxUnavailableStatefulSet, gate);
+            let capabilities = Capabilities { features, ..Capabilities::default() };
+            let (mut made, old) = (set(new), old.map(set));
+            prepare(&mut made, old.as_ref(), &capabilities);
+            let path = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
+            assert_eq!(made.at(&path).and_then(Value::as_int), expected, "{new} {old:?} {gate}");
+        }
+    }
 }

@@ -182,6 +182,7 @@ fn retain(value: &mut Value, field: &str, mut keep: impl FnMut(&Value) -> bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capabilities::Capabilities;
     use crate::rules::cases::value;
 
     const POD: &str = r#"{
@@ -272,5 +273,40 @@ mod tests {
         let mut pod = value(POD);
         drop_from_spec(&mut pod, None, &all);
         assert_eq!(pod, value(POD));
+    }
+
+    #[test]
+    fn gate_admits_values_that_are_refused_without_it() {
+        let told = |gate, on, pod: &str| -> Vec<String> {
+            let features = FeatureSet::default().with(gate, on);
+            let capabilities = Capabilities { features, ..Capabilities::default() };
+            let errors = capabilities.errors(&value(pod), super::super::validate_create);
+            errors.into_told().iter().map(ToString::to_string).collect()
+        };
+        for (gate, spec, refused) in [
+            (
+                Feature::SELinuxMount,
+                r#"{"securityContext": {"seLinuxChangePolicy": "MountOption"}}"#,
+                "spec.securityContext.seLinuxChangePolicy: Unsupported value: \"MountOption\": \
+                 supported values: \"Recursive\"",
+            ),
+            (
+                Feature::TaintTolerationComparisonOperators,
+                r#"{"tolerations": [{"key": "k", "operator": "Gt", "value": "5"}]}"#,
+                "spec.tolerations[0].operator: Unsupported value: \"Gt\": supported values: \
+                 \"Equal\", \"Exists\", \"Lt\", \"Gt\"",
+            ),
+            (
+                Feature::UserNamespacesHostNetworkSupport,
+                r#"{"hostUsers": false, "hostNetwork": true}"#,
+                "spec.hostNetwork: Forbidden: when `hostUsers` is false",
+            ),
+        ] {
+            let pod =
+                format!(r#"{{"metadata": {{"name": "p", "namespace": "n"}}, "spec": {spec}}}"#);
+            let (off, on) = (told(gate, false, &pod), told(gate, true, &pod));
+            assert!(off.iter().any(|error| error == refused), "{gate:?}: {off:?}");
+            assert!(!on.iter().any(|error| error == refused), "{gate:?}: {on:?}");
+        }
     }
 }

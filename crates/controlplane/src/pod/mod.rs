@@ -164,6 +164,7 @@ impl Options {
 pub struct Tolerates {
     deletion_cost: bool,
     devices_of_own_users: bool,
+    host_network_of_own_users: bool,
     host_sysctls: bool,
     huge_pages: bool,
     node_affinity_values: bool,
@@ -173,6 +174,7 @@ pub struct Tolerates {
     selinux_mounts: bool,
     spread_label_keys: bool,
     spread_selectors: bool,
+    toleration_comparisons: bool,
     token_paths: bool,
 }
 
@@ -187,6 +189,7 @@ impl Tolerates {
         Tolerates {
             deletion_cost: !annotations::is_deletion_cost(annotations::deletion_cost(&notes)),
             devices_of_own_users: own_users && devices,
+            host_network_of_own_users: own_users && spec.at("hostNetwork").bool(),
             host_sysctls: sysctls
                 .items()
                 .any(|sysctl| sysctl.fails(|s| security_context::host_sysctl(s.at("name"), spec))),
@@ -200,6 +203,7 @@ impl Tolerates {
             spread_selectors: spread
                 .items()
                 .any(|c| c.fails(|c| c.at("labelSelector").label_selector(false))),
+            toleration_comparisons: spec.at("tolerations").items().any(toleration::compares),
             token_paths: spec.at("volumes").items().any(projected_volume::has_odd_token_path),
         }
     }

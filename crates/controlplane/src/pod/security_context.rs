@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use kevel_features::Feature;
+
 use super::{Options, windows};
 use crate::validation::Field;
 
@@ -30,10 +32,12 @@ pub fn pod(spec: Field, options: &Options) {
     windows::options(context.at("windowsOptions"));
     app_armor_profile(context.at("appArmorProfile"));
     one_of_if_set(context.at("supplementalGroupsPolicy"), &["Merge", "Strict"]);
-    // MountOption is allowed only if the stored pod has it already.
-    let policies: &[&str] = match options.tolerates.selinux_mounts {
-        true => &["MountOption", "Recursive"],
-        false => &["Recursive"],
+    // Without the gate MountOption is allowed only if the stored pod has it already.
+    let by_mount = spec.capabilities().features.has(Feature::SELinuxMount);
+    let policies: &[&str] = if by_mount || options.tolerates.selinux_mounts {
+        &["MountOption", "Recursive"]
+    } else {
+        &["Recursive"]
     };
     one_of_if_set(context.at("seLinuxChangePolicy"), policies);
 }

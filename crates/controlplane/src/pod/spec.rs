@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::ip;
 use kevel_api::name;
+use kevel_features::Feature;
 
 use super::container::{self, Context};
 use super::{Options, affinity, annotations, env, resources, security_context};
@@ -58,7 +59,7 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
     windows::host_process(spec);
     host_users(spec, &context);
     hostname_override(spec);
-    names(spec);
+    names(spec, &context);
     if spec.at("overhead").is_set() {
         resources::overhead(spec.at("overhead"), options);
     }
@@ -75,7 +76,7 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
 }
 
 /// What a spec names, and the plain values between.
-fn names(spec: Field) {
+fn names(spec: Field, context: &Context) {
     let if_said = |field: &str, problems: fn(&str, bool) -> name::Problems| {
         if !spec.at(field).is_empty() {
             spec.at(field).object_name(problems);
@@ -86,7 +87,9 @@ fn names(spec: Field) {
     spec.at("activeDeadlineSeconds").in_range_if_set(1, i64::from(i32::MAX));
     if_said("hostname", |name, _| name::is_dns1123_label(name));
     if_said("subdomain", |name, _| name::is_dns1123_label(name));
-    toleration::check(spec.at("tolerations"));
+    let tolerations = spec.at("tolerations");
+    let comparable = context.options.tolerates.toleration_comparisons;
+    toleration::check(tolerations, toleration::are_comparable(tolerations, comparable));
     host_aliases(spec.at("hostAliases"));
     if_said("priorityClassName", name::name_is_dns_subdomain);
     let runtime = spec.at("runtimeClassName");
@@ -215,10 +218,12 @@ fn host_users(spec: Field, context: &Context) {
         return;
     }
     let why = "when `hostUsers` is false";
+    let with_network = context.options.tolerates.host_network_of_own_users
+        || spec.capabilities().features.has(Feature::UserNamespacesHostNetworkSupport);
     for (field, called) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
-        if spec.at(field).bool() {
+        if spec.at(field).bool() && !(with_network && field == "hostNetwork") {
             spec.at(called).forbidden(why);
         }
     }

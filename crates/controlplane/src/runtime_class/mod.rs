@@ -45,7 +45,7 @@ fn check(class: Field) {
     let scheduling = class.at("scheduling");
     scheduling.at("nodeSelector").labels();
     let tolerations = scheduling.at("tolerations");
-    toleration::check(tolerations);
+    toleration::check(tolerations, false);
     let mut seen = HashSet::new();
     for toleration in tolerations.items() {
         if !seen.insert(toleration::parts(toleration)) {
