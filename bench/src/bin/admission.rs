@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::manifest::ManifestMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::WebhookMetrics;
 use kevel_api::value::Value;
@@ -120,6 +121,7 @@ async fn main() -> Result<(), String> {
         client: Client::new(Arc::new(Loopback::default())),
         match_conditions: MatchConditionMetrics::new(&metrics),
         webhooks: WebhookMetrics::new(&metrics),
+        manifests: ManifestMetrics::new(&metrics, "bench"),
         metrics: metrics.clone(),
         resolve: Arc::new(|_, name, _| Err(format!("there is no service {name}"))),
         egress: EgressSelector::default(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
-use crate::flags::Flags;
+use crate::flags::ExtraFlags;
 use crate::namespaces::{self, Namespaces};
 use crate::store::Store;
 use crate::{
@@ -214,9 +214,9 @@ impl Arguments {
     }
 
     /// Additional flags of both servers.
-    fn flags(&mut self) -> Flags {
+    fn flags(&mut self) -> ExtraFlags {
         let all_gates = self.switch("--all-gates");
-        Flags::new(std::iter::from_fn(|| self.option("--flag")).collect(), all_gates)
+        ExtraFlags::new(std::iter::from_fn(|| self.option("--flag")).collect(), all_gates)
     }
 
     fn switch(&mut self, name: &str) -> bool {

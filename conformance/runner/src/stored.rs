@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::control_plane::{ControlPlane, Server, cache};
 use crate::difference::differences;
-use crate::flags::Flags;
+use crate::flags::ExtraFlags;
 use crate::store::Store;
 use crate::swap::{self, Snapshot};
 use crate::{Result, objects};
@@ -51,11 +51,11 @@ const DIFFERENT: [(&str, &str); 13] = [
 ];
 
 /// Values by key.
-type Entries = BTreeMap<String, Vec<u8>>;
+type StoredEntries = BTreeMap<String, Vec<u8>>;
 
 /// Creates the same objects on both servers, each on an etcd of its own; compares what they stored; and lets each read
 /// the store of the other, golden objects included. Returns whether all was equal.
-pub async fn run(flags: Flags) -> Result<bool> {
+pub async fn run(flags: ExtraFlags) -> Result<bool> {
     let (reference, theirs) = written(Server::Reference, &flags).await?;
     let (kevel, ours) = written(Server::Kevel, &flags).await?;
     let bytes = same_bytes(&theirs, &ours);
@@ -67,7 +67,7 @@ pub async fn run(flags: Flags) -> Result<bool> {
 }
 
 /// A control plane on etcd with the objects, and all that is stored.
-async fn written(server: Server, flags: &Flags) -> Result<(ControlPlane, Entries)> {
+async fn written(server: Server, flags: &ExtraFlags) -> Result<(ControlPlane, StoredEntries)> {
     let mut plane =
         ControlPlane::prepare(&cache().join("run").join(format!("stored-{}", server.name())))?;
     plane.flags = flags.flags.clone();
@@ -112,7 +112,7 @@ async fn engine(plane: &ControlPlane) -> Result<Etcd> {
     Ok(Etcd::connect(options).await?)
 }
 
-async fn entries(plane: &ControlPlane) -> Result<Entries> {
+async fn entries(plane: &ControlPlane) -> Result<StoredEntries> {
     let etcd = engine(plane).await?;
     let found = etcd.range(ROOT.as_bytes(), RangeOptions::default()).await?;
     etcd.close().await;
@@ -122,7 +122,7 @@ async fn entries(plane: &ControlPlane) -> Result<Entries> {
     Ok(found.entries.into_iter().map(entry).collect())
 }
 
-fn same_bytes(theirs: &Entries, ours: &Entries) -> bool {
+fn same_bytes(theirs: &StoredEntries, ours: &StoredEntries) -> bool {
     let chance = |key: &str| {
         let name = key.strip_prefix(ROOT).unwrap_or(key);
         DIFFERENT.iter().any(|(prefix, _)| name.starts_with(prefix))
@@ -216,13 +216,13 @@ fn is_recent(bytes: &[u8], now: u64) -> bool {
 
 /// Golden objects of the reference in stored form, by key.
 #[derive(Default)]
-struct Golden(Entries);
+struct Golden(StoredEntries);
 
 impl Golden {
     /// Golden objects of the kinds and versions among the entries, under keys of the same prefix.
-    fn read(entries: &Entries) -> Result<Self> {
+    fn read(entries: &StoredEntries) -> Result<Self> {
         let golden = facts::json("golden.json.gz");
-        let mut found = Entries::new();
+        let mut found = StoredEntries::new();
         for (key, value) in entries {
             let Ok(envelope) = protobuf::decode_object(value) else { continue };
             let Some(schema) = schema(&envelope.api_version, &envelope.kind) else { continue };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Request};
 use crate::control_plane::{Component, ControlPlane, Server, cache, tree};
 use crate::difference::differences;
-use crate::flags::Flags;
+use crate::flags::ExtraFlags;
 use crate::{Result, objects};
 
 /// Time limit for a control plane to settle.
@@ -20,7 +20,7 @@ const SHOWN: usize = 6;
 
 /// Fills a control plane on the reference, swaps to Kevel and back, and prints objects that read back differently.
 /// Returns whether all were equal. `encrypted`: both encrypt the stored objects. `flags` are those of both servers.
-pub async fn run(encrypted: bool, flags: Flags) -> Result<bool> {
+pub async fn run(encrypted: bool, flags: ExtraFlags) -> Result<bool> {
     let mut plane = ControlPlane::prepare(&cache().join("run/swap"))?;
     plane.flags = flags.flags.clone();
     if encrypted {

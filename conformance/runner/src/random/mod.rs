@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::Result;
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
-use crate::flags::Flags;
+use crate::flags::ExtraFlags;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
 use crate::store::Store;
@@ -43,7 +43,13 @@ pub enum Mode {
 }
 
 /// Sends the writes of a seed to fresh servers and prints where the answers differ.
-pub async fn run(mode: Mode, store: Store, seed: u64, count: usize, flags: Flags) -> Result<bool> {
+pub async fn run(
+    mode: Mode,
+    store: Store,
+    seed: u64,
+    count: usize,
+    flags: ExtraFlags,
+) -> Result<bool> {
     let bases = writes::bases(&flags)?;
     let (before, steps) = (writes::preparation(&bases), writes::writes(&bases, seed, count));
     match mode {
@@ -75,7 +81,7 @@ pub async fn run(mode: Mode, store: Store, seed: u64, count: usize, flags: Flags
 async fn answers(
     server: Server,
     store: Store,
-    flags: &Flags,
+    flags: &ExtraFlags,
     before: &[Step],
     steps: &[Step],
 ) -> Result<Vec<Value>> {
@@ -140,7 +146,7 @@ async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Resu
     let expected =
         fs::read_to_string(folder().join("expected-differences.txt")).unwrap_or_default();
     let expected: Vec<&str> = expected.lines().collect();
-    let answers = answers(Server::Kevel, store, &Flags::default(), before, &steps).await?;
+    let answers = answers(Server::Kevel, store, &ExtraFlags::default(), before, &steps).await?;
     let (mut known, mut failed) = (0, 0);
     for (number, (theirs, (step, answer))) in
         lines.iter().zip(steps.iter().zip(&answers)).enumerate()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::mutate::mutate;
 use super::source::Source;
 use crate::Result;
-use crate::flags::Flags;
+use crate::flags::ExtraFlags;
 use crate::scenario::Step;
 
 /// An object that exists before the writes, with its resource.
@@ -45,7 +45,7 @@ const FORMS: [Form; 10] = [
 ];
 
 /// Objects from which writes are made.
-pub fn bases(flags: &Flags) -> Result<Vec<Base>> {
+pub fn bases(flags: &ExtraFlags) -> Result<Vec<Base>> {
     Ok(flags.objects()?.into_iter().filter_map(Base::new).collect())
 }
 

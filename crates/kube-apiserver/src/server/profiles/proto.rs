@@ -122,7 +122,8 @@ impl ProfileBuilder {
     /// The encoded profile.
     pub fn finish(mut self, began: SystemTime, duration: Option<Duration>) -> Vec<u8> {
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        self.profile.time_nanos = nanos(began.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let since = began.duration_since(UNIX_EPOCH).ok();
+        self.profile.time_nanos = since.map_or(0, nanos);
         self.profile.duration_nanos = duration.map_or(0, nanos);
         self.profile.encode_to_vec()
     }
