@@ -15,7 +15,7 @@ use kevel_extensions::scale::ScalePaths;
 use kevel_extensions::schema::{Validator, blocks_rules};
 use kevel_extensions::validation;
 use kevel_fuzz::{Source, shown, text, typed};
-use kevel_server::columns::Columns as _;
+use kevel_registry::columns::Columns as _;
 use libfuzzer_sys::fuzz_target;
 
 /// What rules may cost here: less than for a request, so that more inputs are tried.

@@ -5,12 +5,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use kevel_component::future::Pending;
 use kevel_fuzz::api::{Api, request};
+use kevel_registry::query::unescape;
+use kevel_registry::resource::Cbor;
 use kevel_server::body::Body;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::negotiate::{self, Cbor, Offer};
-use kevel_server::query::unescape;
+use kevel_server::negotiate::{self, Offer};
 use kevel_server::request::Request;
 use kevel_server::request_info::RequestInfo;
 use kevel_server::serving::{Limits, serve_stream};

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use kevel_api::time::Time;
 use kevel_bench::{cpu_time, resident};
 use kevel_clock::Clock;
+use kevel_component::future::Pending;
 use kevel_flowcontrol::{
     Controller, RequestDigest, Started, Unobserved, Waiting, WorkEstimate, WorkEstimator, bootstrap,
 };
@@ -16,7 +17,6 @@ use kevel_server::authorization::AlwaysAllow;
 use kevel_server::body::Body;
 use kevel_server::chain;
 use kevel_server::flowcontrol::FlowControl;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::metrics::Metrics;

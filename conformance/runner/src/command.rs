@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
 use crate::flags::ExtraFlags;
 use crate::namespaces::{self, Namespaces};
-use crate::store::Store;
+use crate::store::StoreKind;
 use crate::{
     Result, diff, e2e, graphs, integration, kms, kubelet, matrix, peers, random, rolling, rules,
     services, stored, swap,
@@ -204,12 +204,14 @@ impl Arguments {
     }
 
     /// Store of the compared Kevel; `None` if its program is missing on this machine, which has been reported.
-    fn store(&mut self) -> Result<Option<Store>> {
+    fn store(&mut self) -> Result<Option<StoreKind>> {
         let store = match self.option("--store") {
-            Some(name) => Store::parse(&name).ok_or_else(|| format!("--store: no store {name}"))?,
-            None => Store::default(),
+            Some(name) => {
+                StoreKind::parse(&name).ok_or_else(|| format!("--store: no store {name}"))?
+            }
+            None => StoreKind::default(),
         };
-        let at_hand = store == Store::Embedded || etcd_program().is_some();
+        let at_hand = store == StoreKind::Embedded || etcd_program().is_some();
         Ok(at_hand.then_some(store))
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Request};
 use crate::namespaces::{self, Namespaces};
 use crate::process::Process;
-use crate::store::Store;
+use crate::store::StoreKind;
 use crate::{Result, credentials, node};
 
 /// Time limit for a program to become ready.
@@ -185,9 +185,9 @@ impl ControlPlane {
 
     /// Starts a server for a comparison of answers: Kevel on a store, the reference on etcd. Nothing outlives such an
     /// etcd, so that it need not sync to disk.
-    pub async fn start_fresh(&mut self, server: Server, store: Store) -> Result<Duration> {
+    pub async fn start_fresh(&mut self, server: Server, store: StoreKind) -> Result<Duration> {
         self.durable = false;
-        self.start_server(server, server == Server::Reference || store == Store::Etcd).await
+        self.start_server(server, server == Server::Reference || store == StoreKind::Etcd).await
     }
 
     /// Starts one of several servers of this control plane, with a name and a port of its own.

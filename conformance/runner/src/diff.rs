@@ -11,7 +11,7 @@ use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
-use crate::store::Store;
+use crate::store::StoreKind;
 
 /// Limit on printed differences of one answer.
 const SHOWN: usize = 12;
@@ -30,7 +30,7 @@ pub enum Mode {
 }
 
 /// Plays scenarios (all if none is named) on fresh servers and prints where answers differ.
-pub async fn run(mode: Mode, store: Store, topics: &[String]) -> Result<bool> {
+pub async fn run(mode: Mode, store: StoreKind, topics: &[String]) -> Result<bool> {
     let scenarios = load(topics)?;
     let recorded = matches!(mode, Mode::Recorded | Mode::Expect);
     let reference = if recorded {
@@ -111,7 +111,11 @@ fn load(topics: &[String]) -> Result<Scenarios> {
 }
 
 /// Plays all scenarios on a fresh server.
-async fn answers(server: Server, store: Store, scenarios: &Scenarios) -> Result<Vec<Vec<Value>>> {
+async fn answers(
+    server: Server,
+    store: StoreKind,
+    scenarios: &Scenarios,
+) -> Result<Vec<Vec<Value>>> {
     let folder = cache().join("run").join(format!("diff-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
     plane.start_fresh(server, store).await?;

@@ -18,7 +18,7 @@ use self::case::{Answer, Cases, FILES, GATED_FILES, GATES};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
-use crate::store::Store;
+use crate::store::StoreKind;
 
 /// Flags that leave the decision to validation: plug-ins would change pods, and so the messages.
 const FLAGS: [&str; 2] = [
@@ -31,7 +31,7 @@ const FLAGS: [&str; 2] = [
 /// their answers.
 pub async fn record(words: &[String]) -> Result<bool> {
     for (files, flags) in servers(words) {
-        let mut plane = start(Server::Reference, Store::Etcd, flags).await?;
+        let mut plane = start(Server::Reference, StoreKind::Etcd, flags).await?;
         let recorded = record_files(&plane, &files).await;
         plane.stop_all()?;
         recorded?;
@@ -40,7 +40,7 @@ pub async fn record(words: &[String]) -> Result<bool> {
 }
 
 /// Plays the same cases on fresh Kevel servers and prints differences from the recording.
-pub async fn compare(store: Store, words: &[String]) -> Result<bool> {
+pub async fn compare(store: StoreKind, words: &[String]) -> Result<bool> {
     let (mut passed, mut failed) = (0, 0);
     for (files, flags) in servers(words) {
         let mut plane = start(Server::Kevel, store, flags).await?;
@@ -69,7 +69,7 @@ fn servers(words: &[String]) -> Vec<(Vec<&'static str>, Vec<String>)> {
 }
 
 /// Starts a server with the namespace of the cases.
-async fn start(server: Server, store: Store, flags: Vec<String>) -> Result<ControlPlane> {
+async fn start(server: Server, store: StoreKind, flags: Vec<String>) -> Result<ControlPlane> {
     let folder = cache().join("run").join(format!("rules-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
     plane.flags = FLAGS.iter().map(|flag| (*flag).to_owned()).chain(flags).collect();

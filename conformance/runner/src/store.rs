@@ -2,7 +2,7 @@
 
 /// Store of Kevel. The reference has only etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreKind {
     /// Kevel's own store, in its data folder.
     #[default]
     Embedded,
@@ -10,12 +10,12 @@ pub enum Store {
     Etcd,
 }
 
-impl Store {
+impl StoreKind {
     /// Store by name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
-            "embedded" => Some(Store::Embedded),
-            "etcd" => Some(Store::Etcd),
+            "embedded" => Some(StoreKind::Embedded),
+            "etcd" => Some(StoreKind::Etcd),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::control_plane::{ControlPlane, Server, cache};
 use crate::difference::differences;
 use crate::flags::ExtraFlags;
-use crate::store::Store;
+use crate::store::StoreKind;
 use crate::swap::{self, Snapshot};
 use crate::{Result, objects};
 
@@ -71,7 +71,7 @@ async fn written(server: Server, flags: &ExtraFlags) -> Result<(ControlPlane, St
     let mut plane =
         ControlPlane::prepare(&cache().join("run").join(format!("stored-{}", server.name())))?;
     plane.flags = flags.flags.clone();
-    plane.start_fresh(server, Store::Etcd).await?;
+    plane.start_fresh(server, StoreKind::Etcd).await?;
     let client = plane.client(4)?;
     let mut made = flags.objects()?;
     // After the namespace.

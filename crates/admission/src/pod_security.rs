@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 use kevel_server::metrics::{Counter, Description, Family, Metrics};
 use kevel_server::version::API_LEVEL;
 

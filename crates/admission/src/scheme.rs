@@ -3,7 +3,7 @@
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::quote::quote;
-use kevel_server::resource::api_version;
+use kevel_registry::resource::api_version;
 
 /// Name of the scheme in messages.
 pub(crate) const SCHEME: &str = "pkg/runtime/scheme.go:111";

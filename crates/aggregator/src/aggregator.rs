@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_controller_runtime::Client;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
 use kevel_server::discovery::{Registered, priority};
 use kevel_server::egress::Dialer;
 use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi;
-use kevel_server::resource::Resource;
-use kevel_server::storage::Storage;
 use kevel_server::webhook::{Endpoint, Identity, tls_config};
 
 use crate::api_service::Managed;

@@ -8,10 +8,10 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_compute::Metered;
 use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
-use kevel_server::deletion::DeleteOptions;
+use kevel_registry::deletion::DeleteOptions;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
 use kevel_server::discovery::priority::Priority;
-use kevel_server::resource::Resource;
-use kevel_server::storage::Storage;
 use kevel_store::cache::At;
 use tokio::task::JoinSet;
 

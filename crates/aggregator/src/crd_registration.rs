@@ -8,9 +8,9 @@ use kevel_api::crd_schema;
 use kevel_api::schema::{Schema, Table, TypeId};
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Unknown};
+use kevel_component::signals::Signal;
+use kevel_registry::storage::Storage;
 use kevel_server::discovery::priority::CUSTOM;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
 use kevel_store::cache::{At, CacheError, Object, Selection};
 
 use crate::api_service::Managed;

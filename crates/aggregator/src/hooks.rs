@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::WorkQueue;
-use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
-use kevel_server::signals::Signal;
 
 use crate::Aggregator;
 

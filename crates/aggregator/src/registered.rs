@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
+use kevel_component::signals::Signal;
+use kevel_registry::storage::Storage;
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::egress::Dialer;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
 use kevel_server::webhook::Identity;
 use kevel_store::cache::{At, CacheError, Object, Selection};
 use tokio::sync::watch;

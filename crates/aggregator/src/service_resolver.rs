@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::storage::{Storage, local_key};
 use thiserror::Error;
 
 /// Label of an EndpointSlice with the name of its Service.

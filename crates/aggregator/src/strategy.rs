@@ -6,7 +6,7 @@ use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_clock::Clock;
-use kevel_server::strategy::{MetadataChecks, RESET_ALL_BUT_STATUS, Strategy};
+use kevel_registry::strategy::{MetadataChecks, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::api_service::{self, Condition};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_server::storage::{Format, Storage, StorageConfig};
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::storage::{Format, Storage, StorageConfig};
+use kevel_registry::type_ref::TypeRef;
 use kevel_server::webhook::Endpoint;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};

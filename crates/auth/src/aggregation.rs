@@ -10,8 +10,8 @@ use std::sync::Arc;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::{Map, Value};
 use kevel_controller_runtime::{Client, Informer, WorkQueue, run};
-use kevel_server::query::escape_path;
-use kevel_server::storage::Storage;
+use kevel_registry::query::escape_path;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::At;
 
 use crate::GROUP;

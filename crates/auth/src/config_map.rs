@@ -7,7 +7,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 
 const NAMESPACE: &str = "kube-system";
 /// How often one is looked at when nothing is heard of it.

@@ -8,11 +8,11 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin};
+use kevel_registry::user::{PRIVILEGED, User};
 use kevel_server::authorization::{self, Authorizer, Decision};
-use kevel_server::future::Pending;
 use kevel_server::selectors::NO_SELECTORS;
-use kevel_server::user::{PRIVILEGED, User};
 
 use crate::GROUP;
 use crate::rbac::{Rbac, RoleRef, aggregate};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
 use kevel_controller_runtime::Client;
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::storage::Format;
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request_info::RequestInfo;
-use kevel_server::storage::Format;
-use kevel_server::user::User;
 use kevel_test_support::{InMemory, until};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -33,6 +33,7 @@ impl Guarded {
                 admission: Admission::new(vec![Arc::new(escalation)]),
                 authorizer: Some(rbac.clone()),
                 min_request_timeout: MIN_REQUEST_TIMEOUT,
+                connecters: Default::default(),
                 features: Default::default(),
                 shard_selectors: None,
             }

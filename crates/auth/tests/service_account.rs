@@ -11,12 +11,12 @@ use kevel_clock::Clock;
 use kevel_codec::base64;
 use kevel_codec::json::{Unknown, decode_any};
 use kevel_controller_runtime::Client;
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::storage::{Format, Storage};
 use kevel_server::authentication::TokenAuthenticator;
 use kevel_server::authorization::AlwaysAllow;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::metrics::Metrics;
-use kevel_server::storage::{Format, Storage};
 use kevel_test_support::InMemory;
 
 const ISSUER: &str = "https://issuer";
@@ -45,6 +45,7 @@ impl World {
                 admission: Admission::new(Vec::new()),
                 authorizer: Some(Arc::new(AlwaysAllow)),
                 min_request_timeout: MIN_REQUEST_TIMEOUT,
+                connecters: Default::default(),
                 features: Default::default(),
                 shard_selectors: None,
             }

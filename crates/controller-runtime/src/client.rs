@@ -13,11 +13,11 @@ use kevel_clock::Clock;
 use kevel_codec::json;
 use kevel_patch::unstructured;
 
+use kevel_registry::user::{ALL_AUTHENTICATED, APISERVER, PRIVILEGED, User};
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::RequestGroup;
 use kevel_server::request::{Connection, Request, RequestBody};
 use kevel_server::responses::InHand;
-use kevel_server::user::{ALL_AUTHENTICATED, APISERVER, PRIVILEGED, User};
 use kevel_server::version;
 
 const JSON: &str = "application/json";
@@ -262,7 +262,7 @@ mod tests {
     use kevel_api::gvk::{GroupKind, GroupResource};
 
     use super::*;
-    use kevel_server::future::Pending;
+    use kevel_component::future::Pending;
     use kevel_server::handler::Response;
     use kevel_server::responses;
 

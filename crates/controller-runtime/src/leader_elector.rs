@@ -8,7 +8,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Moment};
-use kevel_server::signals::Signal;
+use kevel_component::signals::Signal;
 use tokio::sync::watch;
 
 use crate::client::Client;

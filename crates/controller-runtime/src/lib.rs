@@ -60,8 +60,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kevel_component::signals::Signal;
     use kevel_server::lifecycle::Tasks;
-    use kevel_server::signals::Signal;
 
     fn cannot(key: &str) -> Result<(), std::convert::Infallible> {
         panic!("cannot stand {key}")

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kevel_api::status::StatusError;
 
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::responses::failure_to;

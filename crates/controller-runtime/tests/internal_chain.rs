@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use kevel_api::value::{Map, Value};
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
 use kevel_server::authorization::AlwaysDeny;
 use kevel_server::chain::internal;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::metrics::Metrics;
 use kevel_server::request::Request;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kevel_clock::ManualClock;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::{Client, LeaderElectionTimers, LeaderElector};
-use kevel_server::future::Pending;
+use kevel_registry::storage::Format;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Format;
 use kevel_test_support::{InMemory, until};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/work";

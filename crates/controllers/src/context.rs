@@ -10,11 +10,11 @@ use kevel_api::value::Value;
 use kevel_clock::Clock;
 use kevel_controller_runtime::{Backoff, Client, WorkQueue, WorkQueues};
 use kevel_features::Feature;
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Storage;
+use kevel_registry::storages::Storages;
 use kevel_server::lifecycle::RequestGroup;
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::Resources;
-use kevel_server::storage::Storage;
-use kevel_server::storages::Storages;
 
 use crate::recorder::EventRecorder;
 use crate::unavailable::Unavailable;

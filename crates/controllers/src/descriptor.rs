@@ -1,7 +1,7 @@
 //! Descriptors of the controllers.
 
+use kevel_component::future::Pending;
 use kevel_features::Feature;
-use kevel_server::future::Pending;
 
 use crate::context::ControllerContext;
 pub use crate::unavailable::Unavailable;

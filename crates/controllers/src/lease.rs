@@ -7,8 +7,8 @@ use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
 use kevel_clock::Clock;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use tokio::sync::{Notify, watch};
 
 /// Namespace and name of the lease.

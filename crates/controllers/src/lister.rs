@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_controller_runtime::Informer;
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::storage::{Storage, local_key};
 use kevel_store::cache::{At, Object, Snapshot};
 
 /// CacheLister of a resource's objects in the watch cache: as new as the events that an [`Informer`] of it told of.

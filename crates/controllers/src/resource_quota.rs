@@ -12,9 +12,9 @@ use kevel_controller_runtime::{Backoff, Client, Informer, InformerEvent, WorkQue
 use kevel_controlplane::admission::quota::{
     Evaluators, IGNORED, ResourceList, Scope, add, at, scopes_of,
 };
-use kevel_server::resource::{Resource, Resources};
-use kevel_server::storage::Storage;
-use kevel_server::verb::Verb;
+use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::storage::Storage;
+use kevel_registry::verb::Verb;
 use kevel_store::cache::{At, Cache, Object};
 use tokio::task::{AbortHandle, JoinSet};
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_component::signals::Signal;
 use kevel_compute::Metered;
 use kevel_controller_runtime::{Informer, LeaderElector, WorkQueues};
-use kevel_server::admission::Plugin;
+use kevel_registry::admission::Plugin;
+use kevel_registry::storage::{Storage, local_key};
 use kevel_server::lifecycle::RequestGroup;
-use kevel_server::signals::Signal;
-use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_server::resource::Resources;
+use kevel_registry::resource::Resources;
 use tokio::task::JoinSet;
 
 /// Waits for a change of one of the tables after this call.

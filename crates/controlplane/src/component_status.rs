@@ -6,9 +6,9 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Either, Full, Limited};
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::resource::Lister;
 use kevel_server::proxy::{Transport, TransportConfig};
-use kevel_server::resource::Lister;
 use kevel_store::{Engine, Probe};
 use tokio::time::timeout;
 

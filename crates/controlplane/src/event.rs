@@ -1,7 +1,7 @@
 //! Kind Event in the core group and in `events.k8s.io`: the same stored objects with different field names.
 
 use kevel_api::name;
-use kevel_server::strategy::Dependents;
+use kevel_registry::strategy::Dependents;
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks, Selectable};

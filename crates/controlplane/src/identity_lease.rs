@@ -7,8 +7,8 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::Client;
-use kevel_server::signals::Signal;
 
 use crate::system_namespaces;
 

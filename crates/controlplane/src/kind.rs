@@ -8,11 +8,11 @@ use std::fmt;
 
 use kevel_api::builtin;
 use kevel_api::name;
-pub use kevel_server::resource::FieldLabels;
-use kevel_server::scale::Selector;
-use kevel_server::storage::SelectableField;
-pub use kevel_server::strategy::MetadataChecks;
-use kevel_server::strategy::{Dependents, RESET_SPEC};
+pub use kevel_registry::resource::FieldLabels;
+use kevel_registry::scale::Selector;
+use kevel_registry::storage::SelectableField;
+pub use kevel_registry::strategy::MetadataChecks;
+use kevel_registry::strategy::{Dependents, RESET_SPEC};
 use kevel_store::keys::{self, Origin};
 
 use crate::columns::Columns;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_server::connecter::ConnectRequest;
 use kevel_server::proxy::{Location, Transport, TransportConfig, join_host_port, unknown};
-use kevel_server::resource::ConnectRequest;
 
 /// Configuration of kubelet connections (upstream: KubeletClientConfig).
 #[derive(Clone, Debug)]

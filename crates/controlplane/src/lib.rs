@@ -54,7 +54,7 @@ mod volume_attachment;
 
 pub use capabilities::Capabilities;
 pub use component_status::ComponentStatuses;
-pub use connect::{ConnectConfig, ConnectFeatures, Connecters};
+pub use connect::{ConnectConfig, ConnectFeatures, connecters};
 pub use coordination::LeaderElectionController;
 pub use flowcontrol::{config_consumer, config_producer};
 pub use identity_lease::{IdentityLease, collect_identity_leases};

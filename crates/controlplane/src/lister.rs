@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::storage::{Storage, local_key};
 use kevel_store::cache::{At, Object, Snapshot};
 
 /// Facts that a plug-in needs of an object: a few fields, in the form in which they are used. They are read once per
@@ -95,8 +95,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use kevel_codec::json::{Unknown, decode_any};
-    use kevel_server::backends::{Backend, Backends};
-    use kevel_server::storage::Format;
+    use kevel_registry::backends::{Backend, Backends};
+    use kevel_registry::storage::Format;
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::{Map, Value};
+use kevel_component::signals::Signal;
+use kevel_registry::storage::Storage;
 use kevel_server::proxy::join_host_port;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
 use kevel_store::cache::Caches;
 use kevel_store::{Change, Engine, Entry, UpdateError, guaranteed_update};
 

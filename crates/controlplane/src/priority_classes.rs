@@ -5,8 +5,8 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_clock::timer_now;
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
-use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::time::sleep;
 

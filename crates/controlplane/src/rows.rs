@@ -7,24 +7,23 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_server::allocation::Allocation;
-use kevel_server::columns::ScaleColumns;
-use kevel_server::resource::{
+use kevel_registry::allocation::Allocation;
+use kevel_registry::columns::ScaleColumns;
+use kevel_registry::resource::{
     Conventions, Creater, Lister, Resource, Subresource, SubresourceKind, WritableFields,
 };
-use kevel_server::scale::Scale;
-use kevel_server::storage::Storage;
-use kevel_server::storages::Storages;
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::scale::Scale;
+use kevel_registry::storage::Storage;
+use kevel_registry::storages::Storages;
+use kevel_registry::type_ref::TypeRef;
 
 use kevel_features::FeatureSet;
 
 use crate::capabilities::Capabilities;
-use crate::connect::Connecters;
 use crate::kind::{self, Kind, KindStrategy};
 use crate::kinds::{self, KINDS};
 use crate::pod;
-use kevel_server::verb::Verb;
+use kevel_registry::verb::Verb;
 
 pub use self::storages::{StorageOptions, group_resource, locations, storages, version_rank};
 
@@ -104,8 +103,6 @@ pub struct RowsConfig<'a> {
     pub storages: &'a Storages,
     /// What creates what is not stored.
     pub creaters: Creaters,
-    /// What leads away from objects.
-    pub connecters: Connecters,
     /// What the objects of a kind need from elsewhere, by group and plural.
     pub allocations: Vec<(GroupResource, Arc<dyn Allocation>)>,
     /// What finds out the objects of a kind that are not kept.
@@ -126,7 +123,6 @@ impl<'a> RowsConfig<'a> {
         RowsConfig {
             storages,
             creaters: Creaters::default(),
-            connecters: Connecters::default(),
             allocations: Vec::new(),
             listers: Vec::new(),
             capabilities: Capabilities::default(),
@@ -221,7 +217,7 @@ fn subresource(
     kind: &'static Kind,
     config: &RowsConfig<'_>,
 ) -> Result<(String, Subresource), String> {
-    let RowsConfig { creaters, connecters, capabilities, .. } = config;
+    let RowsConfig { creaters, capabilities, .. } = config;
     let name = sub.path.split_once('/').map_or("", |(_, name)| name);
     let told = kind.subresource(name);
     let told = told.ok_or_else(|| format!("{kind} does not say what {} is", sub.path))?;
@@ -244,7 +240,7 @@ fn subresource(
         kind::Subresource::NamedCreater => {
             creaters.get(sub).map_or(SubresourceKind::NotServed, SubresourceKind::NamedCreater)
         }
-        kind::Subresource::Connecter => connecters.get(sub).unwrap_or(SubresourceKind::NotServed),
+        kind::Subresource::Connecter => SubresourceKind::Connecter,
     };
     let ty = schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);

@@ -5,7 +5,7 @@
 pub mod cases;
 
 use kevel_api::value::Value;
-use kevel_server::user::User;
+use kevel_registry::user::User;
 
 use crate::capabilities::Capabilities;
 use crate::validation::Field;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 
 /// Names of the system namespaces.
 const NAMES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];

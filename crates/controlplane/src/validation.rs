@@ -74,7 +74,7 @@ pub const IMMUTABLE: &str = "field is immutable";
 impl<'v, 'p> Field<'v, 'p> {
     /// Says that the reference looks at the metadata a second time here ([`MetadataChecks`]).
     ///
-    /// [`MetadataChecks`]: kevel_server::strategy::MetadataChecks
+    /// [`MetadataChecks`]: kevel_registry::strategy::MetadataChecks
     pub fn metadata_again(&self) {
         self.context.errors.borrow_mut().mark();
     }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use http_body_util::BodyExt as _;
+use kevel_registry::storage::Format;
 use kevel_server::body::Body;
-use kevel_server::storage::Format;
 use kevel_test_support::{InMemory, soon};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_server::columns::{Column, Columns, ScaleColumns, since};
+use kevel_registry::columns::{Column, Columns, ScaleColumns, since};
 
 use crate::definition::Version;
 use kevel_api::json_path::JsonPath;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_server::columns::NameAndCreation;
-use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
-use kevel_server::storage::{Format, Storage, StorageConfig};
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::columns::NameAndCreation;
+use kevel_registry::resource::{Conventions, Resource, Subresource, SubresourceKind};
+use kevel_registry::storage::{Format, Storage, StorageConfig};
+use kevel_registry::type_ref::TypeRef;
 use kevel_store::keys::{self, Origin};
 
 use crate::definition::{GROUP, PLURAL};
 use crate::rows::RestOptions;
 use crate::stored_definition::StoredDefinitions;
 use crate::strategy::DefinitionStrategy;
-use kevel_server::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Stored form of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,16 +9,16 @@ use kevel_api::crd_schema;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_server::discovery::priority::compare_versions;
-use kevel_server::egress::EgressSelector;
-use kevel_server::negotiate::Cbor;
-use kevel_server::resource::{
+use kevel_registry::resource::Cbor;
+use kevel_registry::resource::{
     Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
-use kevel_server::storage::{
+use kevel_registry::storage::{
     ConvertedObjects, Format, RegistryFlags, SelectableField, Storage, StorageConfig,
 };
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::type_ref::TypeRef;
+use kevel_server::discovery::priority::compare_versions;
+use kevel_server::egress::EgressSelector;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::{self, Origin};
@@ -30,7 +30,7 @@ use crate::definition::{Definition, Version};
 use crate::scale::ScalePaths;
 use crate::stored::StoredObjects;
 use crate::strategy::CustomResource;
-use kevel_server::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Storage, caches and webhook access for custom resources (upstream: CRDRESTOptionsGetter).
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::Value;
 use kevel_patch::go_format::{Plain, go_type};
-use kevel_server::scale::{Scale, Selector};
+use kevel_registry::scale::{Scale, Selector};
 
 use crate::columns::CustomScaleColumns;
 

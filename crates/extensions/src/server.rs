@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use kevel_controller_runtime::Client;
-use kevel_server::admission::Plugin;
+use kevel_registry::admission::Plugin;
+use kevel_registry::resource::{Resource, Resources};
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
-use kevel_server::resource::{Resource, Resources};
 use tokio::sync::watch as signal;
 
 use crate::controllers::Controllers;

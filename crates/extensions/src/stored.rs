@@ -8,10 +8,10 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 use kevel_codec::{cbor, json};
-use kevel_server::negotiate::Cbor;
-use kevel_server::resource::api_version;
-use kevel_server::storage::{Conversion as _, StoredForm};
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::resource::Cbor;
+use kevel_registry::resource::api_version;
+use kevel_registry::storage::{Conversion as _, StoredForm};
+use kevel_registry::type_ref::TypeRef;
 
 use crate::conversion::Versions;
 use crate::malformed::drop_malformed;
@@ -119,7 +119,7 @@ fn read(stored: &[u8], schema: Schema<'_>) -> Result<Value, json::Error> {
 #[cfg(test)]
 mod tests {
     use kevel_api::crd_schema;
-    use kevel_server::storage::ConvertedObjects;
+    use kevel_registry::storage::ConvertedObjects;
     use kevel_test_support::facts;
 
     use super::*;

@@ -6,7 +6,7 @@ use kevel_api::default;
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
-use kevel_server::storage::StoredForm;
+use kevel_registry::storage::StoredForm;
 
 use crate::definition::GROUP;
 

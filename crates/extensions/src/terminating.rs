@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use arc_swap::ArcSwap;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
-use kevel_server::type_ref::TypeRef;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
+use kevel_registry::type_ref::TypeRef;
 
 /// Admission plug-in that refuses new objects of terminating definitions (upstream: part of crdHandler).
 #[derive(Debug, Default)]

@@ -8,12 +8,12 @@ use kevel_api::status::StatusError;
 use crate::body::Body;
 use crate::chain::MuxAndDiscoveryIncomplete;
 use crate::endpoints::{Endpoints, in_scope};
-use crate::failure::unserved;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
-use crate::resource::Resources;
 use crate::responses::failure_to;
+use kevel_component::future::Pending;
+use kevel_registry::failure::unserved;
+use kevel_registry::resource::Resources;
 
 /// A handler of a plain path: an exact one, or all below a path that ends with a slash.
 pub struct Path {

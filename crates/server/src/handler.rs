@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::body::Body;
-use crate::future::Pending;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// A response, whose body may still be streamed.
 pub type Response = http::Response<Body>;

@@ -12,12 +12,12 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use kevel_clock::monotonic_now;
 
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::metrics::Slis;
-use crate::query;
 use crate::request::Request;
-use crate::signals::Signals;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signals;
+use kevel_registry::query;
 
 /// A named check.
 ///

@@ -6,32 +6,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kevel_clock::Stopwatch;
+use kevel_registry::latency::{Phase, TrackLatency};
 
 use crate::metrics::Series;
 use crate::request::Request;
-
-/// Phase of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Authentication.
-    Authentication,
-    /// Authorization of impersonation.
-    Impersonation,
-    /// Longest wait in a queue of priority and fairness.
-    Queue,
-    /// Longest authorization.
-    Authorization,
-    /// Mutating webhooks, one after the other.
-    MutatingWebhook,
-    /// The longest of the validating webhooks, which are called in parallel.
-    ValidatingWebhook,
-    /// Calls of the store.
-    Storage,
-    /// Encoding of the response.
-    Serialization,
-    /// Writing of the response.
-    ResponseWrite,
-}
 
 /// Phases with their audit annotations, and whether the longest time counts instead of the sum.
 const PHASES: [(Phase, &str, bool); 9] = [
@@ -77,18 +55,6 @@ impl LatencyTrackers {
         }
     }
 
-    /// Adds time to a phase.
-    pub fn add(&self, phase: Phase, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let rows = PHASES.iter().zip(&self.0.nanos);
-        for ((_, _, longest), tracked) in rows.filter(|((of, ..), _)| *of == phase) {
-            match longest {
-                true => tracked.fetch_max(nanos, Relaxed),
-                false => tracked.fetch_add(nanos, Relaxed),
-            };
-        }
-    }
-
     /// Phases that took any time, with their audit annotations.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, Duration)> {
         let nanos = self.0.nanos.iter().map(|nanos| Duration::from_nanos(nanos.load(Relaxed)));
@@ -111,6 +77,19 @@ impl LatencyTrackers {
 
     pub(crate) fn set_series(&self, series: Arc<Series>) {
         let _ = self.0.series.set(series);
+    }
+}
+
+impl TrackLatency for LatencyTrackers {
+    fn add(&self, phase: Phase, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let rows = PHASES.iter().zip(&self.0.nanos);
+        for ((_, _, longest), tracked) in rows.filter(|((of, ..), _)| *of == phase) {
+            match longest {
+                true => tracked.fetch_max(nanos, Relaxed),
+                false => tracked.fetch_add(nanos, Relaxed),
+            };
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub use process::{notify_ready, stop_requested};
 pub use request_group::{InFlight, RequestGroup};
 pub use tasks::Tasks;
 
-use crate::signals::{Signal, Signals};
+use kevel_component::signals::{Signal, Signals};
 
 /// Options of the shutdown.
 #[derive(Clone, Debug)]

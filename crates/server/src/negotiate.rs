@@ -3,8 +3,9 @@
 use http::{HeaderMap, header};
 use kevel_api::status::StatusError;
 
-use crate::failure::bare_with;
-use crate::list_options::truthy;
+use kevel_registry::failure::bare_with;
+use kevel_registry::list_options::truthy;
+use kevel_registry::resource::Cbor;
 
 /// A media type of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,37 +56,31 @@ const JSON_STREAM: &str = "application/json;stream=watch";
 const PROTOBUF_STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 const CBOR_STREAM: &str = "application/cbor-seq";
 
-/// Whether CBOR is supported (`CBORServingAndStorage`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cbor(pub bool);
+/// Media types of request bodies and of responses other than lists and watches, in the order of error messages.
+pub fn body_types(cbor: Cbor) -> &'static [&'static str] {
+    if cbor.0 { &[JSON, YAML, PROTOBUF, CBOR] } else { &[JSON, YAML, PROTOBUF] }
+}
 
-impl Cbor {
-    /// Media types of request bodies and of responses other than lists and watches, in the order of error messages.
-    pub fn body_types(self) -> &'static [&'static str] {
-        if self.0 { &[JSON, YAML, PROTOBUF, CBOR] } else { &[JSON, YAML, PROTOBUF] }
+/// Media types of lists and watches.
+pub fn list_types(cbor: Cbor) -> &'static [&'static str] {
+    match cbor.0 {
+        true => &[JSON, YAML, PROTOBUF, CBOR, JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
+        false => &[JSON, YAML, PROTOBUF, JSON_STREAM, PROTOBUF_STREAM],
     }
+}
 
-    /// Media types of lists and watches.
-    pub fn list_types(self) -> &'static [&'static str] {
-        match self.0 {
-            true => &[JSON, YAML, PROTOBUF, CBOR, JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
-            false => &[JSON, YAML, PROTOBUF, JSON_STREAM, PROTOBUF_STREAM],
-        }
+/// Media types of watches.
+pub fn stream_types(cbor: Cbor) -> &'static [&'static str] {
+    match cbor.0 {
+        true => &[JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
+        false => &[JSON_STREAM, PROTOBUF_STREAM],
     }
+}
 
-    /// Media types of watches.
-    pub fn stream_types(self) -> &'static [&'static str] {
-        match self.0 {
-            true => &[JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
-            false => &[JSON_STREAM, PROTOBUF_STREAM],
-        }
-    }
-
-    /// All media types, preferred first.
-    fn media_types(self) -> &'static [MediaType] {
-        use MediaType::{Cbor, Json, Protobuf, Yaml};
-        if self.0 { &[Json, Yaml, Protobuf, Cbor] } else { &[Json, Yaml, Protobuf] }
-    }
+/// All media types, preferred first.
+fn media_types(cbor: Cbor) -> &'static [MediaType] {
+    use MediaType::{Cbor, Json, Protobuf, Yaml};
+    if cbor.0 { &[Json, Yaml, Protobuf, Cbor] } else { &[Json, Yaml, Protobuf] }
 }
 
 impl MediaType {
@@ -111,7 +106,7 @@ impl MediaType {
 
     /// The first media type that matches a name in an Accept header.
     pub(crate) fn parse(name: &str, cbor: Cbor) -> Option<Self> {
-        cbor.media_types().iter().copied().find(|media| media.is_meant(name))
+        media_types(cbor).iter().copied().find(|media| media.is_meant(name))
     }
 
     /// Whether a name in an Accept header matches this media type, also as a wildcard.
@@ -125,9 +120,9 @@ pub fn body(content_type: &str, cbor: Cbor) -> Result<MediaType, StatusError> {
     let (name, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let name = name.trim().to_ascii_lowercase();
     let named = |media: &MediaType| media.name() == name || content_type.is_empty();
-    let media = cbor.media_types().iter().copied().find(named);
+    let media = media_types(cbor).iter().copied().find(named);
     let media = media.filter(|_| are_parameters(parameters));
-    media.ok_or_else(|| StatusError::unsupported_media_type(cbor.body_types()))
+    media.ok_or_else(|| StatusError::unsupported_media_type(body_types(cbor)))
 }
 
 /// Whether the text after a media type is valid parameters: `name=value`, none of them twice.
@@ -233,7 +228,7 @@ impl Clause {
 
     /// The preferred form of an offer that the clause accepts.
     fn meets(&self, offer: Offer) -> Option<(MediaType, Shape)> {
-        let all = offer.cbor().media_types().iter().copied();
+        let all = media_types(offer.cbor()).iter().copied();
         let meant = all.filter(|media| media.is_meant(&self.media));
         meant.filter(|media| self.allows(*media)).find_map(|media| {
             let shape = self.shape(media, offer)?;
@@ -315,7 +310,7 @@ pub fn accept(header: &str, pretty: bool, offer: Offer) -> Result<Accepted, Stat
             return Ok(Accepted { media, shape, pretty, in_process: false });
         }
     }
-    Err(StatusError::not_acceptable(offer.cbor().body_types()))
+    Err(StatusError::not_acceptable(body_types(offer.cbor())))
 }
 
 /// The 406 that lists these media types.
@@ -407,7 +402,7 @@ mod tests {
             ("application/*", false),
             ("text/html", false),
         ] {
-            let produced = Cbor(false).body_types();
+            let produced = body_types(Cbor(false));
             assert_eq!(is_routed(header, produced), routed, "{header}");
         }
     }

@@ -1,21 +1,21 @@
 //! Requests in the handler chain.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_api::warning::WarningList;
 use kevel_clock::{Clock, monotonic_now};
 use kevel_compute::ComputeMeter;
 
 use crate::audit::{AuditContext, AuditedRequest};
 use crate::incoming::{IncomingBody, MAX_BODY};
 use crate::request_info::RequestInfo;
-use crate::user::User;
+use kevel_registry::user::User;
+use kevel_registry::warnings::Warnings;
 
 /// A request, with the facts that filters add to it.
 #[derive(Debug)]
@@ -167,23 +167,6 @@ impl Request {
                 }
             }
         }
-    }
-}
-
-/// Warnings for the client (`Warning` headers).
-#[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<WarningList>>);
-
-impl Warnings {
-    /// Adds a warning, unless it is a duplicate.
-    pub fn add(&self, warning: impl Into<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(warning);
-    }
-
-    /// Takes the warnings, truncated as they are sent.
-    pub fn take(&self) -> Vec<String> {
-        let warnings = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(warnings).into_said()
     }
 }
 

@@ -5,10 +5,10 @@
 
 use http::{Method, Uri};
 
-use crate::list_options::{ListOptions, watch};
-use crate::query;
 use crate::selectors::Selectors;
-use crate::verb::Verb;
+use kevel_registry::list_options::{ListOptions, watch};
+use kevel_registry::query;
+use kevel_registry::verb::Verb;
 
 /// Facts of a request's path, query and method (upstream: `RequestInfo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use kevel_codec::{cbor, json, protobuf, yaml};
 
 use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{self, Accepted, Cbor, MediaType, Offer};
+use crate::negotiate::{self, Accepted, MediaType, Offer};
 use crate::request::Request;
-use crate::type_ref::TypeRef;
+use kevel_registry::resource::Cbor;
+use kevel_registry::type_ref::TypeRef;
 
 /// A failure as a response in JSON.
 pub fn failure(error: StatusError) -> Response {

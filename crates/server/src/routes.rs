@@ -5,13 +5,13 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, header};
 
 use crate::body::Body;
-use crate::failure::{bare, bare_with};
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::metrics::{Metrics, Slis, start_time};
 use crate::negotiate::not_acceptable;
 use crate::request::Request;
 use crate::responses::failure_to;
+use kevel_component::future::Pending;
+use kevel_registry::failure::{bare, bare_with};
 
 /// A document at a path, with or without trailing slashes; paths below it are not found.
 pub struct Route {

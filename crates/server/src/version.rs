@@ -8,10 +8,10 @@ use http::{HeaderValue, header};
 use kevel_api::json_string::write_json_string;
 
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
 use crate::routes::Route;
+use kevel_component::future::Pending;
 
 /// Version that clients see: the API level and the implementation.
 pub const GIT_VERSION: &str = "v1.36.3+kevel";

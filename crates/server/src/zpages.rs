@@ -8,12 +8,13 @@ use kevel_clock::{Clock, Moment};
 use kevel_codec::{json, yaml};
 
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
-use crate::negotiate::{Cbor, MediaType, clauses, wants_pretty};
+use crate::negotiate::{MediaType, clauses, wants_pretty};
 use crate::request::Request;
 use crate::responses::{cbor_document, failure_in, form_of_failures};
 use crate::version::Info;
+use kevel_component::future::Pending;
+use kevel_registry::resource::Cbor;
 
 /// Name of the component on these pages.
 const COMPONENT: &str = "apiserver";

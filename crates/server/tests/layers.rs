@@ -12,27 +12,12 @@ use std::path::{Path, PathBuf};
 /// Layers: the reason of each, and its modules in order.
 const LAYERS: &[(&str, &[&str])] = &[
     (
-        "words that all others are written in; they know Kubernetes' API and the store, nobody here",
-        &[
-            "future",
-            "signals",
-            "user",
-            "verb",
-            "body",
-            "lease",
-            "query",
-            "selectors",
-            "failure",
-            "columns",
-        ],
+        "words that all others are written in; they know Kubernetes' API and the registry",
+        &["body", "lease", "selectors", "identity"],
     ),
     (
-        "rules about objects, without a request or a row in sight",
-        &["metadata", "scale", "strategy", "type_ref", "allocation", "identity"],
-    ),
-    (
-        "what a path, a query and the headers say, before anybody has read a body",
-        &["list_options", "request_info", "negotiate", "metrics"],
+        "what a path and the headers say, before anybody has read a body",
+        &["request_info", "negotiate", "metrics"],
     ),
     (
         "files and peers: who proves what by which certificate, and calls that the server makes",
@@ -51,14 +36,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("seams: who asks, and may they", &["authentication", "authorization"]),
     ("who is served now and who waits, by who asks and for how much", &["flowcontrol"]),
     ("the filters before all handlers", &["chain"]),
-    (
-        "where objects are kept; a row has a storage, so storages stand below rows",
-        &["backends", "storage", "storages", "guaranteed_update"],
-    ),
-    ("rows: all that is known about a resource", &["resource"]),
     ("documents made of rows", &["discovery", "openapi"]),
-    ("what is done to an object, and what a cluster says to a write", &["deletion", "admission"]),
-    ("writes from inside, past admission", &["registry"]),
+    ("subresources that lead elsewhere", &["connecter"]),
     ("the verbs of resources, and the server that finds them by path", &["endpoints", "delegate"]),
 ];
 

@@ -9,18 +9,18 @@ use kevel_controlplane::admission::NamespaceLifecycle;
 use kevel_controlplane::service::{IpAllocation, PortRange, RepairPorts, Services};
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_features::FeatureSet;
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::backends::{Backend, Backends};
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Format;
+use kevel_registry::storages::Storages;
+use kevel_registry::user::User;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
-use kevel_server::backends::{Backend, Backends};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::handler::Handler as _;
 use kevel_server::request::{Request, RequestBody};
-use kevel_server::resource::Resources;
-use kevel_server::storage::Format;
-use kevel_server::storages::Storages;
-use kevel_server::user::User;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 
@@ -93,6 +93,7 @@ impl InMemory {
                 admission,
                 authorizer: Some(authorizer),
                 min_request_timeout,
+                connecters: Default::default(),
                 features: Default::default(),
                 shard_selectors: None,
             }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authentication::{Authenticated, Authenticator};
-use kevel_server::future::Pending;
 use kevel_server::request::Request;
-use kevel_server::user::User;
 
 /// Extension of a request: the user of its session. Only this crate can make one.
 #[derive(Clone, Debug)]

@@ -11,11 +11,11 @@ use http_body_util::BodyExt as _;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
 use kevel_codec::json;
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::{Connection, Request, RequestBody};
-use kevel_server::user::User;
-use kevel_server::verb::Verb;
 
 use crate::answers::{empty, refusal, sealed};
 use crate::authenticator::SessionUser;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use kevel_clock::{Clock, Moment};
-use kevel_server::user::User;
+use kevel_registry::user::User;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 

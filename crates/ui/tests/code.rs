@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_clock::ManualClock;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authentication::{Authenticator as _, Union};
 use kevel_server::body::Body;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::{Connection, Request, RequestBody};
-use kevel_server::user::User;
 use kevel_ui::{Front, SessionAuthenticator, UiConfig};
 
 /// Answers with the name of the user, and the path that is asked for.

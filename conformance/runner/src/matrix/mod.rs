@@ -24,7 +24,7 @@ use self::wire::{Kept, Wire};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
-use crate::store::Store;
+use crate::store::StoreKind;
 
 /// Number of concurrent requests.
 const AT_A_TIME: usize = 8;
@@ -44,7 +44,7 @@ pub enum Mode {
 
 /// Sends all cases, and prints where answers differ. Returns whether Kevel serves nothing that the reference refuses,
 /// and differs only as expected.
-pub async fn run(mode: Mode, store: Store) -> Result<bool> {
+pub async fn run(mode: Mode, store: StoreKind) -> Result<bool> {
     let cases = Arc::new(cases::all());
     let reference = match mode {
         Mode::Recorded => record::read(&cases, &fs::read_to_string(recording())?)?,
@@ -94,7 +94,7 @@ fn compare(cases: &[Case], reference: &[Answers], kevel: &[Answers]) -> Result<b
 }
 
 /// Sends all cases to a fresh server.
-async fn answers(server: Server, store: Store, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>> {
+async fn answers(server: Server, store: StoreKind, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>> {
     let folder = cache().join("run").join(format!("matrix-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
     let tokens = folder.join("tokens.csv");

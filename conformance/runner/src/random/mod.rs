@@ -20,7 +20,7 @@ use crate::difference::differences;
 use crate::flags::ExtraFlags;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
-use crate::store::Store;
+use crate::store::StoreKind;
 
 /// Seed of the recorded answers.
 pub const SEED: u64 = 1;
@@ -45,7 +45,7 @@ pub enum Mode {
 /// Sends the writes of a seed to fresh servers and prints where the answers differ.
 pub async fn run(
     mode: Mode,
-    store: Store,
+    store: StoreKind,
     seed: u64,
     count: usize,
     flags: ExtraFlags,
@@ -80,7 +80,7 @@ pub async fn run(
 /// Sends all requests to a fresh server.
 async fn answers(
     server: Server,
-    store: Store,
+    store: StoreKind,
     flags: &ExtraFlags,
     before: &[Step],
     steps: &[Step],
@@ -137,7 +137,7 @@ fn compare(steps: &[Step], reference: &[Value], kevel: &[Value]) -> bool {
 }
 
 /// Compares Kevel with the recorded answers, and the differences with the expected ones.
-async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Result<bool> {
+async fn recorded(store: StoreKind, before: &[Step], bases: &[writes::Base]) -> Result<bool> {
     let text = fs::read_to_string(folder().join("recorded.txt"))?;
     let (head, lines) = text.split_once('\n').ok_or("nothing is recorded")?;
     let seed = head.strip_prefix("seed ").and_then(|seed| seed.parse().ok()).ok_or("no seed")?;

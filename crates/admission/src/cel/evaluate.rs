@@ -7,7 +7,7 @@ use kevel_api::schema::Schema;
 use kevel_api::value::Value as Tree;
 use kevel_cel::{Activation, Budget, MAX_NESTING, ResourceCheck, Value, Variables, with_stack};
 use kevel_clock::Stopwatch;
-use kevel_server::admission::Attributes;
+use kevel_registry::admission::Attributes;
 use tokio::runtime::Handle;
 
 use super::environment::{

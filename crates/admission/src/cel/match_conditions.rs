@@ -167,7 +167,7 @@ impl MatchConditions {
             FailurePolicy::Ignore => MatchResult::Excluded { failed_condition: None },
             FailurePolicy::Fail => {
                 let errors = errors.into_iter().map(|error| error.detail).collect();
-                MatchResult::Failed(kevel_server::failure::aggregate(errors).unwrap_or_default())
+                MatchResult::Failed(kevel_registry::failure::aggregate(errors).unwrap_or_default())
             }
         }
     }

@@ -4,8 +4,8 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
 use kevel_patch::unstructured;
-use kevel_server::admission::Attributes;
-use kevel_server::resource::{Resource, api_version};
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::{Resource, api_version};
 
 /// Value of `request`: the requested kind and resource (`requestKind`, ...) and, with `matchPolicy: Equivalent`, the
 /// kind and resource of the rule that matched (`kind`, ...), taken from `matched`.

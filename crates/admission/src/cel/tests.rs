@@ -9,18 +9,18 @@ use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 use kevel_api::{builtin, quote::quote};
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::{Attributes, Operation, OperationOptions};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, OperationOptions};
+use kevel_registry::columns::NameAndCreation;
+use kevel_registry::resource::{Conventions, Resource, Subresource, SubresourceKind};
+use kevel_registry::strategy::Generic;
+use kevel_registry::type_ref::TypeRef;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
+use kevel_registry::warnings::Warnings;
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{Attributes as Question, Authorizer, Decision, Opinion};
-use kevel_server::columns::NameAndCreation;
-use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
-use kevel_server::request::Warnings;
-use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
-use kevel_server::strategy::Generic;
-use kevel_server::type_ref::TypeRef;
-use kevel_server::user::User;
-use kevel_server::verb::Verb;
 
 use super::*;
 

@@ -8,8 +8,8 @@ use kevel_api::builtin;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::value::Value;
 use kevel_codec::{json, yaml};
+use kevel_registry::type_ref::TypeRef;
 use kevel_server::endpoints::settle_changed;
-use kevel_server::type_ref::TypeRef;
 
 use super::error::{DocumentError, ManifestFolderError};
 use super::folder::{Files, ManifestDocument, read};

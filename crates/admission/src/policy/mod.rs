@@ -24,12 +24,12 @@ mod versions;
 use std::sync::Arc;
 
 use kevel_api::status::StatusError;
-use kevel_server::admission::Attributes;
+use kevel_component::future::Pending;
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Storage;
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::Resources;
-use kevel_server::storage::Storage;
 
 use crate::cel::MatchConditionMetrics;
 use crate::manifest::ManifestFolder;

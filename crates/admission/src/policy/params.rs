@@ -8,8 +8,8 @@ use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_patch::unstructured;
-use kevel_server::resource::{Resource, Resources};
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::storage::{Storage, local_key};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 

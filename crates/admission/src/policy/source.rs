@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::{join, select};
 use kevel_api::status::StatusError;
-use kevel_server::admission::Attributes;
-use kevel_server::storage::Storage;
+use kevel_registry::admission::Attributes;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::{At, Cache, CacheError, Object, Selection, Snapshot};
 use tokio::sync::{Notify, watch};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kevel_server::resource::{Resource, Resources, Rows};
+use kevel_registry::resource::{Resource, Resources, Rows};
 
 /// Equivalent rows, computed once for each state of the resource tables.
 #[derive(Debug)]

@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock};
 use kevel_api::gvk::{GroupResource, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::Attributes;
-use kevel_server::resource::{Resource, Resources};
-use kevel_server::storage::Storage;
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::storage::Storage;
 use kevel_store::cache::{At, Object};
 use tokio::sync::OnceCell;
 

@@ -1,8 +1,8 @@
 //! `rules` of a webhook or policy (upstream: rules.Matcher).
 
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation};
-use kevel_server::resource::Resource;
+use kevel_registry::admission::{Attributes, Operation};
+use kevel_registry::resource::Resource;
 
 /// A compiled rule.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 
 use super::Subject;
 

@@ -3,8 +3,8 @@
 use kevel_api::json_string::write_json_string;
 use kevel_api::name::is_label_key;
 use kevel_codec::json;
-use kevel_server::admission::Attributes;
-use kevel_server::audit::Level;
+use kevel_registry::admission::Attributes;
+use kevel_registry::audit::Level;
 
 use super::definition::{Step, Webhook};
 use super::review::AdmissionResponse;

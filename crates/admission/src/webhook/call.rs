@@ -9,8 +9,8 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::{SUCCESS, StatusError};
 use kevel_clock::{Stopwatch, monotonic_now};
 use kevel_codec::json;
-use kevel_server::admission::Attributes;
-use kevel_server::latency_trackers::Phase;
+use kevel_registry::admission::Attributes;
+use kevel_registry::latency::Phase;
 use kevel_server::webhook::{Client, Error, REQUEST_TIMEOUT};
 use kevel_trace::{TraceSpan, text};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_server::admission::Operation;
+use kevel_registry::admission::Operation;
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 
 use super::definition::{Step, Webhook};

@@ -32,10 +32,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::status::StatusError;
-use kevel_server::admission::Attributes;
+use kevel_component::future::Pending;
+use kevel_registry::admission::Attributes;
+use kevel_registry::storage::Storage;
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
-use kevel_server::storage::Storage;
 
 use crate::cel::{
     CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, Object,

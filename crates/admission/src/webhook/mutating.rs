@@ -9,8 +9,8 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_clock::Stopwatch;
-use kevel_server::admission::{Attributes, Plugin, Reinvocation, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Plugin, Reinvocation, ready};
 
 use crate::cel::CachingAuthorizer;
 use crate::manifest::ManifestError;

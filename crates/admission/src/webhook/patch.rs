@@ -9,9 +9,9 @@ use kevel_clock::Clock;
 use kevel_codec::json;
 use kevel_patch::json_patch::Patch;
 use kevel_patch::managed_fields;
-use kevel_server::admission::Attributes;
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::api_version;
 use kevel_server::endpoints::settle_changed;
-use kevel_server::resource::api_version;
 
 use crate::cel::versioned_object;
 use crate::scheme;

@@ -9,8 +9,8 @@ use kevel_api::json_string::write_json_string;
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{base64, json, yaml};
-use kevel_server::admission::Attributes;
-use kevel_server::resource::{Resource, api_version};
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::{Resource, api_version};
 
 use crate::scheme::SCHEME;
 

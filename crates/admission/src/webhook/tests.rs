@@ -1,6 +1,6 @@
 //! Tests of the plug-ins before their configurations are known.
 
-use kevel_server::admission::Plugin;
+use kevel_registry::admission::Plugin;
 use kevel_server::authorization::AlwaysAllow;
 use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;

@@ -7,9 +7,9 @@ use futures_util::stream::FuturesUnordered;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_clock::{Stopwatch, monotonic_now};
-use kevel_server::admission::{Attributes, Plugin, ready};
-use kevel_server::future::Pending;
-use kevel_server::resource::Resource;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Plugin, ready};
+use kevel_registry::resource::Resource;
 
 use crate::cel::CachingAuthorizer;
 use crate::manifest::ManifestError;

@@ -7,9 +7,9 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_server::admission::Attributes;
-use kevel_server::resource::{Resource, api_version};
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::admission::Attributes;
+use kevel_registry::resource::{Resource, api_version};
+use kevel_registry::type_ref::TypeRef;
 
 use crate::predicates::Matched;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
-use kevel_server::resource::Resource;
+use kevel_registry::resource::Resource;
 
 use super::write;
 use crate::api_service::Condition;

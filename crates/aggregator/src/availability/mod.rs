@@ -6,7 +6,7 @@ mod remote;
 
 use kevel_api::time::Time;
 use kevel_controller_runtime::Client;
-use kevel_server::resource::Resource;
+use kevel_registry::resource::Resource;
 
 pub(crate) use local::LocalAvailability;
 pub(crate) use metrics::AvailabilityMetrics;

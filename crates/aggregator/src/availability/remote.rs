@@ -13,9 +13,9 @@ use kevel_api::quote::quote;
 use kevel_clock::monotonic_now;
 use kevel_compute::Metered;
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
-use kevel_server::resource::Resource;
-use kevel_server::storage::Storage;
-use kevel_server::user::{PRIVILEGED, User};
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
+use kevel_registry::user::{PRIVILEGED, User};
 use tokio::task::JoinSet;
 
 use super::{AvailabilityMetrics, write};

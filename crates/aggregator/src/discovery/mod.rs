@@ -11,9 +11,9 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
+use kevel_component::signals::Signal;
 use kevel_compute::Metered;
 use kevel_controller_runtime::{Backoff, WorkQueue, run};
-use kevel_server::signals::Signal;
 use tokio::task::JoinSet;
 
 pub(crate) use groups::Groups;

@@ -10,12 +10,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::delegate::not_found;
-use kevel_server::future::Pending;
 use kevel_server::handler::Response;
 use kevel_server::openapi::{Remote, RemoteDocuments};
 use kevel_server::request::Request;
-use kevel_server::user::User;
 
 pub(crate) use downloads::Downloads;
 pub(crate) use v2::{V2, V2Part};

@@ -19,16 +19,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kevel_api::value::Value;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::{Backoff, WorkQueue};
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Storage;
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::{Dynamic, warn_unable_to_sign};
 use kevel_server::discovery::{PeerDiscovery, PeerGroups};
 use kevel_server::egress::Dialer;
-use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::Resources;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
 use kevel_server::webhook::{Endpoint, Identity};
 
 pub use proxy::PeerProxy;

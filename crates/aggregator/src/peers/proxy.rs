@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use kevel_api::status::StatusError;
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::request_info::RequestInfo;
@@ -46,7 +46,7 @@ impl Peers {
     fn serves(&self, info: &RequestInfo) -> bool {
         let RequestInfo { group, version, resource, .. } = info;
         let in_table =
-            |rows: &kevel_server::resource::Rows| rows.get(group, version, resource).is_some();
+            |rows: &kevel_registry::resource::Rows| rows.get(group, version, resource).is_some();
         self.tables.iter().any(|table| in_table(&table.current()))
             || self.services.remote().contains_key(&format!("{version}.{group}"))
     }

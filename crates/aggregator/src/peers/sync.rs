@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kevel_api::value::Value;
 use kevel_controller_runtime::{Informer, run};
+use kevel_registry::storage::Storage;
+use kevel_registry::user::{ALL_AUTHENTICATED, User};
 use kevel_server::lifecycle::{HookContext, Hooks};
-use kevel_server::storage::Storage;
-use kevel_server::user::{ALL_AUTHENTICATED, User};
 
 use super::metrics::{FETCH_DISCOVERY, HOSTPORT_RESOLUTION};
 use super::proxy::{PEER_PROXIED, PROXIED};

@@ -1,8 +1,8 @@
 //! Headers of proxied requests: which are passed on, replaced or removed.
 
 use http::{HeaderMap, HeaderValue, header};
+use kevel_registry::query::escape_path;
 use kevel_server::proxy::headers;
-use kevel_server::query::escape_path;
 use kevel_server::request::Request;
 
 use crate::identity;
@@ -50,8 +50,8 @@ mod tests {
     use std::sync::Arc;
 
     use http::HeaderName;
+    use kevel_registry::user::User;
     use kevel_server::request::{Connection, RequestBody};
-    use kevel_server::user::User;
 
     use super::*;
 

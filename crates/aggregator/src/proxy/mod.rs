@@ -6,8 +6,8 @@ mod passage;
 use std::sync::Arc;
 
 use http::StatusCode;
+use kevel_component::future::Pending;
 use kevel_server::delegate::not_found;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::request::Request;
 
@@ -85,9 +85,9 @@ fn service_of(path: &str) -> Option<String> {
 mod tests {
     use bytes::Bytes;
     use kevel_codec::json::{Unknown, decode_any};
+    use kevel_registry::user::User;
     use kevel_server::egress::Dialer;
     use kevel_server::request::RequestBody;
-    use kevel_server::user::User;
 
     use super::*;
     use crate::api_service::{ApiService, GROUP};

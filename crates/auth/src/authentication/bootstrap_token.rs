@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_codec::base64;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authentication::{Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::future::Pending;
-use kevel_server::user::User;
 use subtle::ConstantTimeEq as _;
 
 use crate::service_account::Objects;

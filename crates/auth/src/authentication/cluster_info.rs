@@ -9,8 +9,8 @@ use bytes::Bytes;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_controller_runtime::Client;
+use kevel_registry::storage::Storage;
 use kevel_server::certificates::{Certificate, pem};
-use kevel_server::storage::Storage;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 

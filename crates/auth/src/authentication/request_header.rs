@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use kevel_component::future::Pending;
+use kevel_registry::query::unescape;
+use kevel_registry::user::{ExtraBuilder, User};
 use kevel_server::authentication::{AuthError, Authenticated, Authenticator};
 use kevel_server::certificates::ClientIdentity;
-use kevel_server::future::Pending;
-use kevel_server::query::unescape;
 use kevel_server::request::Request;
-use kevel_server::user::{ExtraBuilder, User};
 
 /// Names of the headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kevel_clock::{Clock, Moment, Stopwatch};
+use kevel_component::future::Pending;
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator};
-use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
 use ring::hmac;
 use tokio::sync::OnceCell;
@@ -239,8 +239,8 @@ mod tests {
     use std::task::{Context, Poll};
 
     use kevel_clock::ManualClock;
+    use kevel_registry::user::User;
     use kevel_server::authentication::{AuthError, Known};
-    use kevel_server::user::User;
 
     use super::*;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authentication::{
     AuthError, Known, TokenAuthenticated, TokenAuthenticator, common_audiences,
 };
-use kevel_server::future::Pending;
-use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 
 /// Version of the TokenReview sent to a webhook. Both have the same fields.

@@ -5,11 +5,11 @@ use std::path::Path;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Unknown};
+use kevel_component::future::Pending;
+use kevel_registry::user::{ALL_AUTHENTICATED, User};
 use kevel_server::authorization::{
     Attributes, Authorizer, NonResourceRule, Opinion, ResourceRule, Rules,
 };
-use kevel_server::future::Pending;
-use kevel_server::user::{ALL_AUTHENTICATED, User};
 
 const GROUP: &str = "abac.authorization.kubernetes.io";
 /// Wildcard for users, groups, namespaces, resources and paths.

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use kevel_api::quote::quote;
 use kevel_clock::Clock;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authorization::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Decision, Opinion, PrivilegedGroups, Rules,
     Union,
 };
 use kevel_server::certificates::Dynamic;
 use kevel_server::egress::Dialer;
-use kevel_server::future::Pending;
-use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
 
 use super::configuration::{AuthorizationConfiguration, WebhookConfiguration};

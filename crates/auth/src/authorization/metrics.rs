@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
-use kevel_server::user::User;
 
 use kevel_server::config_file::Reloads;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_server::user::User;
+use kevel_registry::user::User;
 
 use super::role::RoleRef;
 

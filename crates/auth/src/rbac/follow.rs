@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use kevel_api::value::Value;
 use kevel_compute::Metered;
+use kevel_registry::storage::Storage;
+use kevel_registry::storages::Storages;
 use kevel_server::lifecycle::Tasks;
-use kevel_server::storage::Storage;
-use kevel_server::storages::Storages;
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Delivery, Object, Selection, Snapshot};
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwapOption;
+use kevel_registry::user::User;
 use kevel_server::authorization::Attributes;
-use kevel_server::user::User;
 
 use super::binding::Binding;
 use super::lookup::Lookup;

@@ -17,11 +17,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authorization::{
     self, Attributes, Authorizer, Decision, NonResourceRule, Opinion, ResourceRule,
 };
-use kevel_server::future::Pending;
-use kevel_server::user::User;
 use tokio::sync::{Mutex, watch};
 
 use self::follow::Following;

@@ -3,9 +3,9 @@
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::future::Pending;
-use kevel_server::resource::{CreateRequest, Created, Creater};
-use kevel_server::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::resource::{CreateRequest, Created, Creater};
+use kevel_registry::user::User;
 
 /// Creater of `selfsubjectreviews`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
+use kevel_component::future::Pending;
+use kevel_registry::resource::{CreateRequest, Created, Creater};
 use kevel_server::authentication::{TokenAuthenticator, common_audiences};
-use kevel_server::future::Pending;
-use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use super::self_subject_review::user_info;
 

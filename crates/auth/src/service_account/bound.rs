@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_component::future::Pending;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::future::Pending;
 
 use super::Identity;
 use super::claims::{KubernetesClaims, Reference};

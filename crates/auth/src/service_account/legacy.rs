@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::future::Pending;
 use subtle::ConstantTimeEq as _;
 
 use super::claims::Reference;

@@ -19,7 +19,7 @@ mod request;
 mod signed;
 pub mod tracking;
 
-use kevel_server::user::{CREDENTIAL_ID, User};
+use kevel_registry::user::{CREDENTIAL_ID, User};
 
 pub use self::bound::BoundTokens;
 pub use self::claims::Reference;

@@ -7,8 +7,8 @@ use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_clock::Clock;
-use kevel_server::storage::{Storage, local_key};
-use kevel_server::storages::Storages;
+use kevel_registry::storage::{Storage, local_key};
+use kevel_registry::storages::Storages;
 use kevel_store::cache::{At, Object};
 
 use super::claims::Reference;

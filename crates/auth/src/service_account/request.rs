@@ -7,8 +7,8 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::future::Pending;
-use kevel_server::resource::{CreateRequest, Created, Creater};
+use kevel_component::future::Pending;
+use kevel_registry::resource::{CreateRequest, Created, Creater};
 
 use super::claims::{KubernetesClaims, Reference};
 use super::keys::Signer;

@@ -8,7 +8,7 @@ use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
 use kevel_controller_runtime::Client;
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 
 use crate::config_map::{self, ConfigMap};
 

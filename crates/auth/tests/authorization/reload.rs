@@ -4,9 +4,9 @@ use std::sync::Arc;
 use kevel_auth::Rbac;
 use kevel_auth::authorization::{Abac, Configured, Lasting};
 use kevel_clock::Clock;
+use kevel_registry::user::User;
 use kevel_server::authorization::{Authorizer as _, Decision};
 use kevel_server::egress::Dialer;
-use kevel_server::user::User;
 
 use super::server::{WebhookServer, ask, metrics};
 

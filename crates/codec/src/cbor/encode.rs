@@ -111,23 +111,23 @@ fn write_map(map: &Map, out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>))
     entries.into_iter().for_each(|(key, value)| entry(key, value));
 }
 
-/// A field that is written, and which entry of the map it has.
+/// A field that is written, and the index of its entry in the map.
 #[derive(Clone, Copy)]
-struct Written {
+struct PresentField {
     name: u16,
     field: u16,
     entry: u16,
 }
 
-impl Written {
-    const NONE: Written = Written { name: 0, field: 0, entry: u16::MAX };
+impl PresentField {
+    const NONE: PresentField = PresentField { name: 0, field: 0, entry: u16::MAX };
 }
 
 fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
     let Some(structure) = schema.as_struct() else { return out.push(NULL) };
     kevel_compute::charge(1);
     let entries = map.entries();
-    let (mut fields, mut count) = ([Written::NONE; MAX_FIELDS], 0);
+    let (mut fields, mut count) = ([PresentField::NONE; MAX_FIELDS], 0);
     structure.for_each_field(entries, |index, field, entry| {
         if entry.is_none() && !field.flags.has(FieldFlags::WRITTEN_EMPTY) {
             return;
@@ -141,7 +141,7 @@ fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
         }
         if let Some(place) = fields.get_mut(count) {
             let entry = entry.map_or(u16::MAX, |entry| entry as u16);
-            *place = Written { name: field.name.1, field: index as u16, entry };
+            *place = PresentField { name: field.name.1, field: index as u16, entry };
             count += 1;
         }
     });

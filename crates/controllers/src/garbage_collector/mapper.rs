@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_controller_runtime::Client;
-use kevel_server::resource::{Resource, Resources};
-use kevel_server::verb::Verb;
+use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::verb::Verb;
 
 use super::identity::ObjectIdentity;
 use crate::discovery::{ApiResource, preferred_resources};

@@ -9,8 +9,8 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_compute::Metered;
 use kevel_controller_runtime::{HasSynced, Informer, InformerEvent};
-use kevel_server::resource::{Resource, Resources, api_version};
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::resource::{Resource, Resources, api_version};
+use kevel_registry::type_ref::TypeRef;
 use kevel_store::cache::{Cache, Object};
 use tokio::task::{AbortHandle, JoinSet};
 

@@ -20,7 +20,7 @@ use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::{Map, Value};
 use kevel_clock::{Clock, Stopwatch};
 use kevel_controller_runtime::{Backoff, Client, InformerEvent, WorkQueue, run};
-use kevel_server::storage::local_key;
+use kevel_registry::storage::local_key;
 use kevel_store::Revision;
 use kevel_store::cache::Object;
 use tokio::sync::Notify;

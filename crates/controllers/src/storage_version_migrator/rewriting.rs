@@ -159,7 +159,7 @@ impl Migrator {
         object: &Value,
         resource: &ApiResource,
     ) -> Result<ObjectWrite, MigrationError> {
-        let api_version = kevel_server::resource::api_version(&resource.group, &resource.version);
+        let api_version = kevel_registry::resource::api_version(&resource.group, &resource.version);
         // With both, an object that has been changed or deleted meanwhile is a conflict, and never made again.
         let seen = object.str_at(&["metadata", "resourceVersion"]);
         let metadata = texts([("uid", uid(object)), ("resourceVersion", seen)]);

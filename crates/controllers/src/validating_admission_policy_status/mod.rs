@@ -11,7 +11,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_cel::{DeclType, Type};
 use kevel_controller_runtime::{Backoff, Client, run};
-use kevel_server::resource::Resources;
+use kevel_registry::resource::Resources;
 
 use crate::context::ControllerContext;
 use crate::descriptor::ControllerLoop;

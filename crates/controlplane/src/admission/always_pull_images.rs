@@ -8,8 +8,8 @@ use kevel_api::field_error::{FieldError, FieldErrors, Path, aggregate};
 use kevel_api::references::pod_containers;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 
 use super::Registration;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 
 use super::default_class::{ClassDefaults, default_class};
 use super::{Context, Registration};

@@ -9,8 +9,8 @@ use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 
 use super::Registration;
 use super::{Context, configuration};

@@ -12,8 +12,8 @@ use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
 use kevel_codec::json::{self, Unknown};
 use kevel_codec::yaml;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::webhook::{
     AnswerCache, Backoff, CacheKey, Client, Endpoint, REQUEST_TIMEOUT, succeeded,
 };

@@ -7,8 +7,8 @@ use kevel_api::field_error::{MAX_ERRORS, aggregate};
 use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_store::cache::At;
 
 use super::resource_list::{self, PodResources, ResourceList};

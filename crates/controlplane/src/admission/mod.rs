@@ -58,14 +58,14 @@ use kevel_admission::cel::MatchConditionMetrics;
 use kevel_admission::manifest::ManifestMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::{Resolve, WebhookMetrics};
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
-use kevel_server::admission::Plugin;
+use kevel_registry::admission::Plugin;
+use kevel_registry::resource::{Resources, Rows};
+use kevel_registry::storage::Storage;
 use kevel_server::authorization::Authorizer;
 use kevel_server::egress::EgressSelector;
-use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::{Resources, Rows};
-use kevel_server::storage::Storage;
 
 use self::certificates::PodCertificateSigning;
 use self::policy_params::PolicyParams;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_store::cache::At;
 
 use super::{Context, Registration};

@@ -9,9 +9,9 @@ use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
-use kevel_server::admission::{Attributes, Operation, Plugin};
-use kevel_server::future::Pending;
-use kevel_server::storage::Storage;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin};
+use kevel_registry::storage::Storage;
 use kevel_store::cache::{At, Object};
 
 use super::Registration;

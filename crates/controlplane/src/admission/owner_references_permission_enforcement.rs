@@ -7,10 +7,10 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
+use kevel_registry::resource::Resources;
 use kevel_server::authorization::{self, Authorizer, Decision, Opinion};
-use kevel_server::future::Pending;
-use kevel_server::resource::Resources;
 use kevel_server::selectors::NO_SELECTORS;
 
 use super::{Context, Registration};

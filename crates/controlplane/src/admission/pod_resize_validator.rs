@@ -6,8 +6,8 @@ use kevel_api::quantity::Quantity;
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_store::cache::At;
 
 use super::node_declared_feature_validator::changes_on_node;

@@ -6,8 +6,8 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 
 use super::Registration;
 use super::{Context, configuration, tolerations};

@@ -8,7 +8,7 @@ use kevel_admission::policy::{Config, MutatingAdmissionPolicy, ValidatingAdmissi
 use kevel_admission::policy::{mutating, validating};
 use kevel_admission::predicates::GROUP;
 use kevel_api::quote::quote;
-use kevel_server::admission::Plugin;
+use kevel_registry::admission::Plugin;
 
 use super::configuration::decode_strings;
 use super::{Context, Registration, static_manifests};

@@ -8,12 +8,12 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
+use kevel_registry::resource::Resources;
+use kevel_registry::user::{PRIVILEGED, User};
 use kevel_server::authorization::{self, Authorizer, Decision};
-use kevel_server::future::Pending;
-use kevel_server::resource::Resources;
 use kevel_server::selectors::NO_SELECTORS;
-use kevel_server::user::{PRIVILEGED, User};
 
 use super::Context;
 use crate::lister::{Facts, Lister};

@@ -8,11 +8,11 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
-use kevel_server::admission::{Attributes, Plugin};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Plugin};
+use kevel_registry::user::User;
 use kevel_server::authorization::{self, Authorizer, Decision, forbidden};
-use kevel_server::future::Pending;
 use kevel_server::selectors::NO_SELECTORS;
-use kevel_server::user::User;
 
 use super::Context;
 use crate::lister::Lister;

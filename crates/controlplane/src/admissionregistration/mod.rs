@@ -18,7 +18,7 @@ use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_features::{Feature, FeatureSet};
-use kevel_server::metadata;
+use kevel_registry::metadata;
 
 use crate::capabilities::Capabilities;
 use crate::kind::{Kind, MetadataChecks};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kevel_admission::cel::{Compiler, OptionalVariableDeclarations, Returns};
 use kevel_api::json_path::JsonPath;
 use kevel_api::name;
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::expression::{compile, in_scope, match_conditions, report};
 use super::policy::{match_conditions_changed, policy, variables};

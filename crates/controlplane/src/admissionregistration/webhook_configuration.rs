@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 use kevel_api::value::Value;
-use kevel_server::metadata;
+use kevel_registry::metadata;
 use kevel_server::webhook::{validate_webhook_service, validate_webhook_url};
 
 use super::expression::match_conditions;

@@ -2,8 +2,8 @@
 
 use kevel_api::value::{Value, equivalent};
 use kevel_features::{Feature, Gated, drop_gated};
-use kevel_server::metadata::count_generation;
-use kevel_server::scale::Selector;
+use kevel_registry::metadata::count_generation;
+use kevel_registry::scale::Selector;
 
 use super::{
     immutable_selector, int_or_percent, not_decremented, replica_counts, selector_and_template,

@@ -2,7 +2,7 @@
 
 use kevel_features::{Feature, Gated, drop_gated};
 
-use kevel_server::scale::Selector;
+use kevel_registry::scale::Selector;
 
 use super::{immutable_selector, replica_counts, selector_and_template};
 use crate::columns;

@@ -1,7 +1,7 @@
 //! Kind ReplicationController: strategy and validation.
 
-use kevel_server::scale::Selector;
-use kevel_server::strategy::Dependents;
+use kevel_registry::scale::Selector;
+use kevel_registry::strategy::Dependents;
 
 use super::{replica_set, replicated};
 use crate::columns;

@@ -4,7 +4,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_features::Feature;
-use kevel_server::scale::Selector;
+use kevel_registry::scale::Selector;
 
 use super::{
     int_or_percent, is_broken, matches_template, not_decremented, replica_counts, runs_for_good,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kevel_api::name;
 use kevel_api::value::{Map, Value, equivalent};
 use kevel_features::{Feature, Gated, drop_gated};
-use kevel_server::strategy::Dependents;
+use kevel_registry::strategy::Dependents;
 
 use super::{indexes, job_status};
 use crate::capabilities::Capabilities;

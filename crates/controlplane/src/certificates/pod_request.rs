@@ -2,10 +2,10 @@
 //! (`NodeRestriction`) checks that the kubelet may act for the pod.
 
 use kevel_api::name;
+use kevel_registry::strategy::STATUS_METADATA;
 use kevel_server::certificates::{
     CertificateRequest, Hash, KeyKind, PublicKey, SignatureAlgorithm,
 };
-use kevel_server::strategy::STATUS_METADATA;
 
 use super::{bytes, pod_request_status, signer_name};
 use crate::columns;

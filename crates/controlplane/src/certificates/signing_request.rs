@@ -7,8 +7,8 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_registry::user::User;
 use kevel_server::certificates::{Certificate, CertificateRequest, PemBlock};
-use kevel_server::user::User;
 
 use super::{bytes, conditions, signer_name};
 use crate::columns;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use kevel_api::value::Value;
 use kevel_codec::base64;
+use kevel_registry::user::User;
 use kevel_server::certificates::PemBlock;
-use kevel_server::user::User;
 
 use super::{pod_request, signing_request, trust_bundle};
 use crate::capabilities::Capabilities;

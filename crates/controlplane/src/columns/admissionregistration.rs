@@ -1,6 +1,6 @@
 //! Columns of `admissionregistration.k8s.io`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{FieldValue, Shown, UNSET};
 use super::{Columns, columns};

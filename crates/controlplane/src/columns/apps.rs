@@ -1,6 +1,6 @@
 //! Columns of `apps`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{NONE, Shown};
 use super::{Columns, columns};

@@ -1,6 +1,6 @@
 //! Columns of `autoscaling`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{FieldValue, NONE, Shown, UNKNOWN, UNSET};
 use super::{Columns, columns};

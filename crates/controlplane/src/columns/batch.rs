@@ -1,7 +1,7 @@
 //! Columns of `batch`.
 
 use kevel_api::value::Value;
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{NONE, Shown, UNSET};
 use super::{Columns, columns};

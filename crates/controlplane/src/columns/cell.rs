@@ -5,7 +5,7 @@ use std::ops::Deref;
 use kevel_api::selector::label::{LabelSelector, MatchExpression};
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
-use kevel_server::columns::{elapsed, human_duration, parse, since};
+use kevel_registry::columns::{elapsed, human_duration, parse, since};
 
 /// Cell of an empty value.
 pub const NONE: &str = "<none>";

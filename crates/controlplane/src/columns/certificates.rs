@@ -1,6 +1,6 @@
 //! Columns of `certificates.k8s.io`.
 
-use kevel_server::columns::{Column, human_duration};
+use kevel_registry::columns::{Column, human_duration};
 
 use super::cell::{NONE, Shown};
 use super::{Columns, columns};

@@ -1,7 +1,7 @@
 //! Columns of the core group's other kinds.
 
 use kevel_api::value::Value;
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::FieldValue;
 use super::{Columns, columns};

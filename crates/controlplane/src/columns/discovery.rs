@@ -1,6 +1,6 @@
 //! Columns of `discovery.k8s.io`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{Few, FieldValue, UNSET};
 use super::{Columns, columns};

@@ -1,6 +1,6 @@
 //! Columns of Events of both groups, which are stored in the core form.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::Shown;
 use super::{Columns, columns};
@@ -37,7 +37,7 @@ pub(crate) const EVENT: Columns = columns!(
 );
 
 fn has_time(o: &Shown<'_>, path: &str) -> bool {
-    kevel_server::columns::parse(o.text(path)).is_some()
+    kevel_registry::columns::parse(o.text(path)).is_some()
 }
 
 fn source(o: &Shown<'_>) -> String {

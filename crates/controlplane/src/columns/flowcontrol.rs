@@ -1,7 +1,7 @@
 //! Columns of `flowcontrol.apiserver.k8s.io`.
 
 use kevel_api::value::Value;
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{FieldValue, NONE};
 use super::{Columns, columns};

@@ -31,7 +31,7 @@ pub(crate) mod volume;
 
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
-use kevel_server::columns::{Column, Columns as _, Completed, NameAndCreation};
+use kevel_registry::columns::{Column, Columns as _, Completed, NameAndCreation};
 
 use self::cell::Shown;
 
@@ -82,7 +82,7 @@ impl Columns {
         columns!(|o| Column::NAME => o.name(), Column::AGE => o.age());
 }
 
-impl kevel_server::columns::Columns for Columns {
+impl kevel_registry::columns::Columns for Columns {
     fn definitions(&self) -> &[Column] {
         self.definitions
     }

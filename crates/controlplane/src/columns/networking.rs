@@ -1,6 +1,6 @@
 //! Columns of `networking.k8s.io`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{Few, NONE, Shown};
 use super::service::load_balancer;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kevel_api::value::Value;
-use kevel_server::columns::{Column, Completed};
+use kevel_registry::columns::{Column, Completed};
 
 use super::cell::{FieldValue, NONE, Shown};
 use super::{Columns, columns};

@@ -1,6 +1,6 @@
 //! Columns of `rbac.authorization.k8s.io`. Roles have no columns of their own.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::{Columns, columns};
 

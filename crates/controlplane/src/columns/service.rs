@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{Few, FieldValue, NONE, Shown, UNKNOWN, some_or_none};
 use super::{Columns, columns};

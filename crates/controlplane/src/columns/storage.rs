@@ -1,6 +1,6 @@
 //! Columns of `storage.k8s.io`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::{UNSET, some_or_none};
 use super::{Columns, columns};

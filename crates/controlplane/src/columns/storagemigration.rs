@@ -1,6 +1,6 @@
 //! Columns of `storagemigration.k8s.io`.
 
-use kevel_server::columns::Column;
+use kevel_registry::columns::Column;
 
 use super::cell::FieldValue;
 use super::{Columns, columns};

@@ -2,7 +2,7 @@
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::resource::ConnectRequest;
+use kevel_server::connecter::ConnectRequest;
 
 use crate::kubelet::{ConnectionInfo, NodeConnectionInfoGetter};
 

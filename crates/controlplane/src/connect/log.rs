@@ -11,13 +11,13 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_component::future::Pending;
+use kevel_registry::query::encode;
+use kevel_registry::type_ref::TypeRef;
 use kevel_server::body::Body;
-use kevel_server::future::Pending;
+use kevel_server::connecter::{ConnectRequest, GetterWithOptions};
 use kevel_server::handler::Response;
 use kevel_server::proxy::{Location, Passed, Transport, unknown};
-use kevel_server::query::encode;
-use kevel_server::resource::{ConnectRequest, GetterWithOptions};
-use kevel_server::type_ref::TypeRef;
 
 use super::container::{container, kubelet_of};
 use super::metrics::ConnectMetrics;

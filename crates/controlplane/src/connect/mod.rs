@@ -7,14 +7,12 @@ mod metrics;
 mod proxy;
 mod stream;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use kevel_api::builtin;
+use kevel_server::connecter::{ConnectHandler, Connecters};
 use kevel_server::egress::Dialer;
 use kevel_server::metrics::Metrics;
 use kevel_server::proxy::{Transport, TransportConfig};
-use kevel_server::resource::SubresourceKind;
 use kevel_streaming::rate::Rate;
 
 use crate::kubelet::{KubeletClientConfig, NodeConnectionInfoGetter};
@@ -51,45 +49,33 @@ pub struct ConnectFeatures {
     pub split_log_streams: bool,
 }
 
-/// Connecters by subresource path; all in the core group.
-#[derive(Clone, Debug, Default)]
-pub struct Connecters(HashMap<&'static str, SubresourceKind>);
-
-impl Connecters {
-    /// Makes the connecters of a server.
-    pub fn new(config: ConnectConfig, metrics: &Metrics) -> Result<Self, String> {
-        let metrics = ConnectMetrics::new(metrics);
-        let ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec, features } = config;
-        let kubelets = Arc::new(NodeConnectionInfoGetter::new(kubelets)?);
-        let rate = Rate::per_second(max_connection_bytes_per_sec);
-        // Pods are addressed by IP, which their certificates do not name, so that certificates are not verified.
-        let pods =
-            Arc::new(Transport::new(&TransportConfig { dialer, ..TransportConfig::default() })?);
-        let stream = |kind| {
-            let (kubelets, metrics) = (kubelets.clone(), metrics.clone());
-            let stream = PodStream { kind, kubelets, rate, features, metrics };
-            SubresourceKind::Connecter(Arc::new(stream))
-        };
-        let proxy = |backend| {
-            let (kubelets, transport) = (kubelets.clone(), pods.clone());
-            SubresourceKind::Connecter(Arc::new(Proxy { backend, kubelets, transport, rate }))
-        };
-        let log = PodLog::new(kubelets.clone(), features.split_log_streams, metrics.clone())?;
-        Ok(Connecters(HashMap::from([
-            ("pods/attach", stream(StreamKind::Attach)),
-            ("pods/exec", stream(StreamKind::Exec)),
-            ("pods/log", SubresourceKind::GetterWithOptions(Arc::new(log))),
-            ("pods/portforward", stream(StreamKind::PortForward)),
-            ("pods/proxy", proxy(Backend::Pod)),
-            ("services/proxy", proxy(Backend::Service)),
-            ("nodes/proxy", proxy(Backend::Node)),
-        ])))
-    }
-
-    /// Connecter of a subresource; `None` if it is not one.
-    pub(crate) fn get(&self, resource: &builtin::Resource) -> Option<SubresourceKind> {
-        self.0.get(resource.path).filter(|_| resource.group.is_empty()).cloned()
-    }
+/// Makes the connecters of a server.
+pub fn connecters(config: ConnectConfig, metrics: &Metrics) -> Result<Connecters, String> {
+    let metrics = ConnectMetrics::new(metrics);
+    let ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec, features } = config;
+    let kubelets = Arc::new(NodeConnectionInfoGetter::new(kubelets)?);
+    let rate = Rate::per_second(max_connection_bytes_per_sec);
+    // Pods are addressed by IP, which their certificates do not name, so that certificates are not verified.
+    let pods = Arc::new(Transport::new(&TransportConfig { dialer, ..TransportConfig::default() })?);
+    let stream = |kind| {
+        let (kubelets, metrics) = (kubelets.clone(), metrics.clone());
+        let stream = PodStream { kind, kubelets, rate, features, metrics };
+        ConnectHandler::Connecter(Arc::new(stream))
+    };
+    let proxy = |backend| {
+        let (kubelets, transport) = (kubelets.clone(), pods.clone());
+        ConnectHandler::Connecter(Arc::new(Proxy { backend, kubelets, transport, rate }))
+    };
+    let log = PodLog::new(kubelets.clone(), features.split_log_streams, metrics.clone())?;
+    Ok(Connecters::new([
+        ("pods/attach", stream(StreamKind::Attach)),
+        ("pods/exec", stream(StreamKind::Exec)),
+        ("pods/log", ConnectHandler::GetterWithOptions(Arc::new(log))),
+        ("pods/portforward", stream(StreamKind::PortForward)),
+        ("pods/proxy", proxy(Backend::Pod)),
+        ("services/proxy", proxy(Backend::Service)),
+        ("nodes/proxy", proxy(Backend::Node)),
+    ]))
 }
 
 #[cfg(test)]
@@ -114,7 +100,7 @@ mod tests {
         };
         let dialer = Dialer::default();
         let config = ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec: 0, features };
-        let connecters = Connecters::new(config, &Metrics::default()).unwrap();
+        let connecters = connecters(config, &Metrics::default()).unwrap();
         let ways = KINDS.iter().flat_map(|kind| {
             let ways = kind.subresources.iter();
             let ways = ways.filter(|(_, sub)| matches!(sub, Subresource::Connecter));
@@ -122,10 +108,9 @@ mod tests {
         });
         let mut count = 0;
         for (group, path) in ways {
-            let known = builtin::resources().iter().find(|r| (r.group, r.path) == (group, &*path));
-            assert!(connecters.get(known.unwrap()).is_some(), "{path}");
+            assert!(connecters.get(group, &path).is_some(), "{path}");
             count += 1;
         }
-        assert_eq!(count, connecters.0.len());
+        assert_eq!(count, connecters.count());
     }
 }

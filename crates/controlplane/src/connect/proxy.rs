@@ -7,12 +7,12 @@ use http::Method;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_server::connecter::{ConnectRequest, Connecter};
 use kevel_server::handler::Response;
 use kevel_server::proxy::{
     Location, Transport, UpgradeAwareProxy, join_host_port, join_preserving_trailing_slash,
 };
-use kevel_server::resource::{ConnectRequest, Connecter};
 use kevel_streaming::rate::Rate;
 
 use super::address;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use http::Method;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::future::Pending;
+use kevel_component::future::Pending;
+use kevel_registry::query::encode;
+use kevel_registry::verb::Verb;
+use kevel_server::connecter::{ConnectRequest, Connecter};
 use kevel_server::handler::Response;
 use kevel_server::proxy::{Location, UpgradeAwareProxy, stream_translator, stream_tunnel};
-use kevel_server::query::encode;
-use kevel_server::resource::{ConnectRequest, Connecter};
-use kevel_server::verb::Verb;
 use kevel_streaming::rate::Rate;
 use kevel_streaming::translator::Options;
 

@@ -8,7 +8,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::storage::{Storage, local_key};
 
 use super::election::{Candidate, Step, has_expired, holder, is_pending, lease_has_expired, step};
 

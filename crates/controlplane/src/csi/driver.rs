@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::value::{Value, equivalent};
 use kevel_features::{Feature, Gated, drop_gated};
-use kevel_server::metadata::count_generation;
+use kevel_registry::metadata::count_generation;
 
 use crate::capabilities::Capabilities;
 use crate::columns;

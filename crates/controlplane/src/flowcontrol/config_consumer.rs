@@ -12,8 +12,8 @@ use kevel_clock::timer_now;
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_flowcontrol::bootstrap::Resource;
 use kevel_flowcontrol::status::{FIELD_MANAGER, RecentUpdates, StatusUpdate};
+use kevel_registry::storage::Storage;
 use kevel_server::flowcontrol::FlowControl;
-use kevel_server::storage::Storage;
 
 /// Single key of the work queue: all objects are applied together.
 const ALL: &str = "all";

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::Value;
+use kevel_component::future::Pending;
 use kevel_compute::Metered;
 use kevel_controller_runtime::Client;
 use kevel_flowcontrol::bootstrap::{Action, FIELD_MANAGER, Resource, ensure};
-use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};

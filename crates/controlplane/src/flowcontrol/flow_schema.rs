@@ -2,7 +2,7 @@
 
 use kevel_api::name;
 use kevel_flowcontrol::EXEMPT;
-use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
+use kevel_registry::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
 
 use super::mandatory;
 use crate::columns;

@@ -1,7 +1,7 @@
 //! Kind PriorityLevelConfiguration: validation.
 
 use kevel_flowcontrol::EXEMPT;
-use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
+use kevel_registry::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
 
 use super::mandatory;
 use crate::columns;

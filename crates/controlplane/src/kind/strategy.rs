@@ -2,8 +2,8 @@
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
-use kevel_server::strategy::{Dependents, MetadataChecks, Strategy};
-use kevel_server::user::User;
+use kevel_registry::strategy::{Dependents, MetadataChecks, Strategy};
+use kevel_registry::user::User;
 
 use super::Kind;
 use crate::capabilities::Capabilities;

@@ -116,8 +116,8 @@ fn has(schema: Schema<'_>, path: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kevel_server::columns::Column;
-    use kevel_server::scale::Selector;
+    use kevel_registry::columns::Column;
+    use kevel_registry::scale::Selector;
 
     use super::*;
     use crate::columns::Columns;

@@ -7,10 +7,10 @@ use kevel_api::quote::quote;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_component::future::Pending;
 use kevel_features::{Feature, FeatureSet};
-use kevel_server::future::Pending;
-use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
-use kevel_server::storage::shown_key;
+use kevel_registry::resource::{CreateRequest, Created, Creater, Resource};
+use kevel_registry::storage::shown_key;
 
 use super::condition::Condition;
 

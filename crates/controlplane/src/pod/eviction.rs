@@ -8,9 +8,9 @@ use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::{FAILURE, SUCCESS, Status, StatusCause, StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::deletion::DeleteOptions;
-use kevel_server::future::Pending;
-use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
+use kevel_component::future::Pending;
+use kevel_registry::deletion::DeleteOptions;
+use kevel_registry::resource::{CreateRequest, Created, Creater, Resource};
 use kevel_store::cache::At;
 
 use super::condition::Condition;

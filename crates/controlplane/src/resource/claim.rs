@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_features::{Feature, Gated, drop_gated};
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::names::{self, label};
 use super::{GROUP, claim_status, each, each_named, each_once, selector, taint, version};

@@ -2,7 +2,7 @@
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::names::{self, label};
 use super::{GROUP, taint};

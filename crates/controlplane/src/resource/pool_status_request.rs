@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use kevel_api::name;
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::GROUP;
 use crate::columns;

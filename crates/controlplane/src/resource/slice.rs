@@ -3,7 +3,7 @@
 use kevel_api::quote::quote;
 use kevel_api::value::{Value, equivalent};
 use kevel_features::{Feature, Gated, drop_gated};
-use kevel_server::metadata::count_generation;
+use kevel_registry::metadata::count_generation;
 
 use super::names::{self, label};
 use super::{GROUP, device, each_named, one_of, version};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_features::{EffectiveVersion, MajorMinor};
-use kevel_server::backends::Backends;
-use kevel_server::storage::{Format, RegistryFlags, Storage, StorageConfig};
-use kevel_server::storages::Storages;
+use kevel_registry::backends::Backends;
+use kevel_registry::storage::{Format, RegistryFlags, Storage, StorageConfig};
+use kevel_registry::storages::Storages;
 use kevel_store::keys::Origin;
 
 use super::schema;

@@ -3,7 +3,7 @@
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_features::Feature;
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::group::{self, GATED};
 use super::{changed, one_of};

@@ -9,9 +9,9 @@ use kevel_api::gvk::GroupKind;
 use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::allocation::{Allocation, Begin, Taken};
-use kevel_server::future::Pending;
-use kevel_server::storage::Storage;
+use kevel_component::future::Pending;
+use kevel_registry::allocation::{Allocation, Begin, Taken};
+use kevel_registry::storage::Storage;
 
 use super::cluster_ips;
 use super::families::{

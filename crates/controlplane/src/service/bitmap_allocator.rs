@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::Revision;
 
 use super::ip_allocator::IpError;

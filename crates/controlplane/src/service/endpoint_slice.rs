@@ -7,7 +7,7 @@ use kevel_api::ip::{ip_warnings, is_valid_ip};
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
-use kevel_server::metadata::count_generation;
+use kevel_registry::metadata::count_generation;
 
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;

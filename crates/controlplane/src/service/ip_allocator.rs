@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::storage::{Storage, local_key};
+use kevel_registry::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::bitmap_allocator::BitmapAllocator;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kevel_api::status::reason;
 use kevel_api::value::{Map, Value};
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::Client;
-use kevel_server::signals::Signal;
 
 use super::reconciler::{Reconciler, ServerAddress};
 use crate::system_namespaces;

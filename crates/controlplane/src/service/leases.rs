@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::{Map, Value};
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::Caches;
 use kevel_store::{Change, Engine, Entry, RangeOptions, UpdateError, guaranteed_update};
 

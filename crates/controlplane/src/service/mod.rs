@@ -31,10 +31,10 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_server::allocation::Allocation;
-use kevel_server::storage::{Storage, StorageConfig};
-use kevel_server::storages::Storages;
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::allocation::Allocation;
+use kevel_registry::storage::{Storage, StorageConfig};
+use kevel_registry::storages::Storages;
+use kevel_registry::type_ref::TypeRef;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 

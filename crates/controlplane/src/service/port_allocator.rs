@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::Revision;
 
 use super::port_set::{PortError, PortRange, PortSet};

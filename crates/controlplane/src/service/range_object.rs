@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::{Change, Entry, Revision, UpdateError, guaranteed_update};
 use tokio::sync::Mutex;
 

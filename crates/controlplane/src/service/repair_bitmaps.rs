@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::At;
 
 use super::Services;

@@ -11,7 +11,7 @@ use kevel_api::status::reason;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::At;
 
 use super::Services;

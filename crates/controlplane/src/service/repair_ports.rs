@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_server::storage::Storage;
+use kevel_registry::storage::Storage;
 use kevel_store::Revision;
 use kevel_store::cache::At;
 
@@ -135,13 +135,13 @@ impl RepairPorts {
 #[cfg(test)]
 pub(super) mod tests {
     use kevel_api::value::Value;
-    use kevel_server::storage::Format;
+    use kevel_registry::storage::Format;
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;
     use crate::rows::{StorageOptions, storages};
     use crate::service::{IpAllocation, PortRange};
-    use kevel_server::backends::{Backend, Backends};
+    use kevel_registry::backends::{Backend, Backends};
 
     const RANGE: PortRange = PortRange { base: 30000, size: 100 };
 

@@ -1,7 +1,7 @@
 //! Kind ServiceCIDR: networks from which cluster IPs are allocated.
 
 use kevel_api::ip::{Cidr, is_valid_cidr};
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::Kind;

@@ -11,17 +11,17 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_controller_runtime::Client;
-use kevel_server::future::Pending;
+use kevel_registry::resource::{Resources, api_version};
+use kevel_registry::storage::Storage;
+use kevel_registry::user::{APISERVER, PRIVILEGED};
+use kevel_registry::verb::Verb;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::lifecycle::{HookContext, HookResult};
 use kevel_server::request::Request;
-use kevel_server::resource::{Resources, api_version};
 use kevel_server::responses::failure_to;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
-use kevel_server::user::{APISERVER, PRIVILEGED};
-use kevel_server::verb::Verb;
 
 use crate::rows::version_rank;
 

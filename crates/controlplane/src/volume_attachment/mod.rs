@@ -1,7 +1,7 @@
 //! Kind VolumeAttachment: validation.
 
 use kevel_api::name;
-use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
+use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kevel_codec::json;
 use kevel_controlplane::service::PortRange;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{
     Engine, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision, Watch,

@@ -8,8 +8,8 @@ use kevel_api::default;
 use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::value::{Map, Value, equivalent};
 use kevel_codec::{json, protobuf};
-use kevel_server::resource::Resource;
-use kevel_server::storage::Format;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 const FORMS: [Form; 3] = [Form::Absent, Form::Null, Form::Empty];

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kevel_registry::storage::Format;
 use kevel_server::authorization::AlwaysDeny;
-use kevel_server::storage::Format;
 use kevel_test_support::InMemory;
 
 use crate::field;

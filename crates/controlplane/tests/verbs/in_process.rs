@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any};
 use kevel_controller_runtime::Client;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 /// Where objects are made, and what they are.

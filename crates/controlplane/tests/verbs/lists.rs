@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_codec::{json, protobuf, yaml};
 use kevel_controller_runtime::Client;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";

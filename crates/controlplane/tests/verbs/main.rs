@@ -21,7 +21,7 @@ mod writes;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::{InMemory, soon};
 
 const CM: &str = "/api/v1/namespaces/ns/configmaps";

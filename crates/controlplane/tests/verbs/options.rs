@@ -1,7 +1,7 @@
 //! What goes with a request: options in its query or body, the forms that its client accepts.
 
 use http_body_util::BodyExt as _;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 use crate::{CM, field};

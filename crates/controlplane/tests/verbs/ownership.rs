@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::{InMemory, Warnings};
 
 use crate::CM;

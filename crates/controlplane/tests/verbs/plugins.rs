@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use http_body_util::BodyExt as _;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Admission, Attributes, Plugin};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Admission, Attributes, Plugin};
+use kevel_registry::storage::{Format, Storage};
 use kevel_server::authorization::AlwaysAllow;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
-use kevel_server::future::Pending;
-use kevel_server::storage::{Format, Storage};
 use kevel_test_support::InMemory;
 
 use crate::CM;
@@ -94,6 +94,7 @@ async fn server(script: Script) -> (InMemory, Arc<Script>) {
         admission: Admission::new(plugins),
         authorizer: Some(Arc::new(AlwaysAllow)),
         min_request_timeout: MIN_REQUEST_TIMEOUT,
+        connecters: Default::default(),
         features: Default::default(),
         shard_selectors: None,
     });
@@ -344,6 +345,7 @@ async fn collection_is_deleted_beside_other_deletions() {
             admission: Admission::new(plugins),
             authorizer: Some(Arc::new(AlwaysAllow)),
             min_request_timeout: MIN_REQUEST_TIMEOUT,
+            connecters: Default::default(),
             features: Default::default(),
             shard_selectors: None,
         }

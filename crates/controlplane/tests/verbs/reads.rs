@@ -1,7 +1,7 @@
 //! Reads: which state a list shows, which names and paths are read, and how a watch begins.
 
 use http_body_util::BodyExt as _;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::{InMemory, soon};
 
 use crate::{CM, field};

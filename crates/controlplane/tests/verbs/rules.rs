@@ -10,7 +10,7 @@ use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 use kevel_controlplane::service::PortRange;
 use kevel_features::FeatureSet;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::{InMemory, Warnings};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kevel_controlplane::service::PortRange;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::InMemory;

@@ -8,9 +8,9 @@ use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
 use kevel_codec::{json, yaml};
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::{Format, Storage, drop_empty};
 use kevel_server::endpoints::settle_changed;
-use kevel_server::resource::Resource;
-use kevel_server::storage::{Format, Storage, drop_empty};
 use kevel_store::Revision;
 use kevel_test_support::{InMemory, facts};
 

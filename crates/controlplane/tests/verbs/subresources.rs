@@ -1,6 +1,6 @@
 //! What stands below objects: scales, bindings, evictions, containers to look into others.
 
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 use crate::field;

@@ -1,6 +1,6 @@
 //! What is wrong with objects, in the reference's words.
 
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 /// A path, a body, and what is wrong with it: field and message of each cause.

@@ -1,7 +1,7 @@
 //! Bookmarks of watches, beside the writes that go on meanwhile.
 
 use http_body_util::BodyExt as _;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::{InMemory, soon};
 
 use crate::{CM, field};

@@ -1,7 +1,7 @@
 //! Preconditions of writes, objects that are being deleted, dry runs, and what a patch may say.
 
 use http_body_util::BodyExt as _;
-use kevel_server::storage::Format;
+use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
 use crate::{CM, field};

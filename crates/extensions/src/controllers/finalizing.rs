@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_compute::Metered;
-use kevel_server::deletion::DeleteOptions;
-use kevel_server::resource::Resource;
+use kevel_registry::deletion::DeleteOptions;
+use kevel_registry::resource::Resource;
 use kevel_store::cache::At;
 use tokio::task::JoinSet;
 

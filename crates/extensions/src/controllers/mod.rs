@@ -17,8 +17,8 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_controller_runtime::{Backoff, Client, WorkQueue, run};
-use kevel_server::resource::{Resource, Resources};
-use kevel_server::storage::Storage;
+use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::storage::Storage;
 use kevel_store::cache::{At, CacheError, Selection};
 use tokio::sync::watch as signal;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use kevel_api::value::Value;
 use kevel_codec::json;
+use kevel_registry::resource::Resources;
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::warn_unable_to_sign;
-use kevel_server::resource::Resources;
 
 use crate::conversion::ca_bundle;
 use crate::definition::{Definition, condition};

@@ -3,10 +3,10 @@
 use kevel_api::value::Value;
 use kevel_codec::base64;
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::resource::Cbor;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
-use kevel_server::negotiate::Cbor;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
@@ -48,6 +48,7 @@ impl ControllersUnderTest {
             admission: Admission::new(Vec::new()),
             authorizer: None,
             min_request_timeout: MIN_REQUEST_TIMEOUT,
+            connecters: Default::default(),
             features: Default::default(),
             shard_selectors: None,
         });

@@ -5,7 +5,7 @@ use std::fmt;
 use kevel_api::field_error::{FieldErrors, Path, aggregate};
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::value::{Map, Value};
-use kevel_server::metadata::{check_annotations, check_labels};
+use kevel_registry::metadata::{check_annotations, check_labels};
 
 /// Reason to refuse a converted object.
 #[derive(Clone, Debug, PartialEq, Eq)]

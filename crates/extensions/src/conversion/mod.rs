@@ -11,9 +11,9 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{default, prune};
 use kevel_codec::json;
-use kevel_server::future::Pending;
-use kevel_server::storage::{Conversion, ConvertedObjects, ConvertedView};
-use kevel_server::type_ref::TypeRef;
+use kevel_component::future::Pending;
+use kevel_registry::storage::{Conversion, ConvertedObjects, ConvertedView};
+use kevel_registry::type_ref::TypeRef;
 
 pub use webhook::{Resolve, Webhook, ca_bundle};
 

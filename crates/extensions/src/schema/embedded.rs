@@ -5,7 +5,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode};
-use kevel_server::metadata::check_metadata;
+use kevel_registry::metadata::check_metadata;
 
 use super::bad_value::{bad_value, json};
 use super::is_full;

@@ -5,7 +5,7 @@ use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Clock;
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_registry::strategy::{Dependents, Strategy};
 
 use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
 use crate::schema::format;
@@ -144,7 +144,7 @@ fn note_storage_version(object: &mut Value) {
 #[cfg(test)]
 mod tests {
     use kevel_codec::json;
-    use kevel_server::strategy::RESET_SPEC;
+    use kevel_registry::strategy::RESET_SPEC;
 
     use super::*;
 

@@ -12,8 +12,8 @@ use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 use kevel_codec::json;
-use kevel_server::resource::api_version;
-use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS, Strategy};
+use kevel_registry::resource::api_version;
+use kevel_registry::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;

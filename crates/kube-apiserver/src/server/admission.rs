@@ -15,9 +15,9 @@ use kevel_codec::yaml;
 use kevel_controlplane::admission::{self, Context, TolerationSeconds};
 use kevel_extensions::Extensions;
 use kevel_features::Feature;
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::resource::Resources;
 use kevel_server::lifecycle::HookContext;
-use kevel_server::resource::Resources;
 
 use super::aggregator::service_resolver;
 use super::authorization::Authorization;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use kevel_aggregator::{Aggregator, ApiServiceStrategy, ServiceResolver};
+use kevel_registry::resource::{Resource, Resources};
 use kevel_server::egress::EgressType;
-use kevel_server::resource::{Resource, Resources};
 use kevel_server::webhook::Identity;
 
 use super::config::{Config, EXTENSIONS};

@@ -17,9 +17,11 @@ use kevel_auth::service_account::{
     LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
 use kevel_clock::Clock;
+use kevel_component::future::Pending;
 use kevel_controller_runtime::Client;
 use kevel_controlplane::Creaters;
 use kevel_features::Feature;
+use kevel_registry::storages::Storages;
 use kevel_server::authentication::{
     Anonymous, AudienceAgnostic, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
     TokenAuthenticator, TokenFile, TokenUnion, Union, WebSocketToken,
@@ -27,10 +29,8 @@ use kevel_server::authentication::{
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
 use kevel_server::delegate;
 use kevel_server::egress::{EgressSelector, EgressType};
-use kevel_server::future::Pending;
 use kevel_server::handler::Handler;
 use kevel_server::metrics::Metrics;
-use kevel_server::storages::Storages;
 use kevel_server::webhook;
 
 use super::certificates::Certificates;

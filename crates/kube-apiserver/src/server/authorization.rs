@@ -11,11 +11,11 @@ use kevel_auth::reviews::{AccessReview, RulesReview};
 use kevel_auth::{Rbac, Sources};
 use kevel_controlplane::Creaters;
 use kevel_features::Feature;
+use kevel_registry::storages::Storages;
 use kevel_server::authorization::Authorizer;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::lifecycle::Tasks;
 use kevel_server::metrics::Metrics;
-use kevel_server::storages::Storages;
 
 use crate::options::CompletedOptions;
 

@@ -13,6 +13,7 @@ use kevel_controlplane::{
 };
 use kevel_extensions::Extensions;
 use kevel_features::Feature;
+use kevel_registry::resource::{Resource, Resources};
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::delegate::Delegate;
@@ -22,7 +23,6 @@ use kevel_server::endpoints::{Endpoints, RequestFeatures};
 use kevel_server::handler::{Filter, Filtered, Handler};
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
-use kevel_server::resource::{Resource, Resources};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 
 use super::admission::admission;
@@ -44,6 +44,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let endpoints = Arc::new(Endpoints {
         admission: admission(&config, &kube_rows, &extensions)?,
         authorizer: Some(config.authorization.authorizer.clone()),
+        connecters: config.connecters.clone(),
         min_request_timeout: seconds(config.options.flags.generic.min_request_timeout),
         features: RequestFeatures {
             compression: config.options.feature_gates.enabled(Feature::APIResponseCompression),
@@ -171,7 +172,6 @@ fn install_as(
         &RowsConfig {
             storages: &config.storages,
             creaters: config.creaters.clone(),
-            connecters: config.connecters.clone(),
             allocations,
             listers: vec![(("", "componentstatuses"), config.component_statuses.clone())],
             capabilities,

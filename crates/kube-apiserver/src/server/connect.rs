@@ -1,7 +1,8 @@
 //! The ways to nodes and into pods, as the options have them.
 
-use kevel_controlplane::{ConnectConfig, ConnectFeatures, Connecters, KubeletClientConfig};
+use kevel_controlplane::{ConnectConfig, ConnectFeatures, KubeletClientConfig};
 use kevel_features::Feature;
+use kevel_server::connecter::Connecters;
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::metrics::Metrics;
 use kevel_server::proxy::TransportConfig;
@@ -41,5 +42,5 @@ pub fn connecters(
             split_log_streams: gate(Feature::PodLogsQuerySplitStreams),
         },
     };
-    Connecters::new(config, metrics)
+    kevel_controlplane::connecters(config, metrics)
 }

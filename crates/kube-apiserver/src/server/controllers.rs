@@ -8,10 +8,10 @@ use kevel_api::status::StatusError;
 use kevel_auth::jose::{self, PrivateKey};
 use kevel_controller_runtime::{Client, Loopback};
 use kevel_controllers::{CertificateAuthority, DescriptorError, Supervisor, TokenSigner};
+use kevel_registry::resource::Resources;
 use kevel_server::handler::Handler;
 use kevel_server::health::Check;
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
-use kevel_server::resource::Resources;
 
 use super::config::Config;
 use crate::options::{CompletedOptions, StorageKind};

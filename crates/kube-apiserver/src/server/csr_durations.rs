@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kevel_api::value::Value;
 use kevel_codec::base64;
-use kevel_server::admission::{Attributes, OnceStored, Plugin};
+use kevel_registry::admission::{Attributes, OnceStored, Plugin};
 use kevel_server::certificates::Certificate;
 use kevel_server::metrics::{Counter, Description, Family, Metrics};
 use rustls::pki_types::CertificateDer;

@@ -1,8 +1,8 @@
 //! `/debug/flags`: flags that can be changed while the server runs. There is one, the level of the log: `v`.
 
 use http::{HeaderValue, Method, StatusCode, header};
+use kevel_component::future::Pending;
 use kevel_server::body::Body;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use kevel_controlplane::{config_consumer, config_producer};
 use kevel_features::Feature;
 use kevel_flowcontrol::{ListCost, ObjectStats, WorkEstimator};
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Storage;
 use kevel_server::flowcontrol::{FlowControl, ResourceFacts};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::request_info::RequestInfo;
-use kevel_server::resource::Resources;
-use kevel_server::storage::Storage;
 
 use super::config::Config;
 use crate::options::CompletedOptions;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_features::Feature;
+use kevel_registry::storage::Storage;
 use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
-use kevel_server::storage::Storage;
 use kevel_store::Probe;
 use kevel_store::cache::Caches;
 

@@ -45,14 +45,14 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
+use kevel_component::signals::Signal;
+use kevel_registry::backends::Backends;
+use kevel_registry::storages::Storages;
 use kevel_server::audit::Auditor;
-use kevel_server::backends::Backends;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
 use kevel_server::serving::{self, SecureServing, Serving};
-use kevel_server::signals::Signal;
-use kevel_server::storages::Storages;
 use kevel_trace::TraceProvider;
 use kevel_ui::Front;
 

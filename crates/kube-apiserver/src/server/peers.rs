@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use kevel_aggregator::{Aggregator, PeerEndpoints, Peers, PeersConfig};
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_controlplane::{PeerAddress, PeerLeases};
 use kevel_features::Feature;
-use kevel_server::backends::Backend;
+use kevel_registry::backends::Backend;
+use kevel_registry::resource::Resources;
+use kevel_registry::storage::Storage;
 use kevel_server::egress::EgressType;
-use kevel_server::future::Pending;
 use kevel_server::lifecycle::HookContext;
-use kevel_server::resource::Resources;
-use kevel_server::signals::Signal;
-use kevel_server::storage::Storage;
 use kevel_server::webhook::Identity;
 
 use super::config::Config;

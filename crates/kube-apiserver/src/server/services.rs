@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_component::signals::Signal;
 use kevel_controlplane::StorageOptions;
 use kevel_controlplane::service::{
     DefaultServiceCidr, IpAllocation, KubernetesService, KubernetesServiceOptions, Leases,
     PortRange, Reconciler, RepairBitmaps, RepairIps, RepairPorts, Services,
 };
 use kevel_features::Feature;
-use kevel_server::backends::Backend;
+use kevel_registry::backends::Backend;
+use kevel_registry::storages::Storages;
 use kevel_server::lifecycle::HookContext;
-use kevel_server::signals::Signal;
-use kevel_server::storages::Storages;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 

@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use kevel_registry::resource::Resources;
+use kevel_registry::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
 use kevel_server::authentication::Authenticator;
 use kevel_server::authorization::Authorizer;
 use kevel_server::chain;
 use kevel_server::delegate::Path;
 use kevel_server::handler::Handler;
-use kevel_server::resource::Resources;
-use kevel_server::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
 use kevel_ui::{
     Front, ObjectSearch, SEARCH_PATH, SearchAuthorizer, SessionAuthenticator, UiConfig,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::event::Event;
-use crate::future::Pending;
 use crate::metrics::{Counter, Description, Family, Metrics};
+use kevel_component::future::Pending;
 
 /// A backend of audit events (upstream: `audit.Backend`).
 pub trait Backend: Send + Sync + 'static {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::backend::{Backend, Errors};
 use super::event::Event;
-use crate::future::Pending;
+use kevel_component::future::Pending;
 
 const PLUGIN: &str = "buffered";
 

@@ -12,11 +12,12 @@ use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
 
 use super::auditor::Auditor;
-use super::event::{Event, Level, ObjectReference, ResponseStatus, Stage};
+use super::event::{Event, ObjectReference, ResponseStatus, Stage};
 use super::object;
 use super::source_ips::source_ips;
 use crate::request_info::RequestInfo;
-use crate::user::User;
+use kevel_registry::audit::{AuditEvent, Level};
+use kevel_registry::user::User;
 
 /// Longest user agent in an event, in bytes.
 const MAX_USER_AGENT: usize = 1024;
@@ -61,25 +62,6 @@ impl AuditContext {
         let event = Event { audit_id: audit_id.to_owned(), ..Event::default() };
         let state = Mutex::new(State { event, ..State::default() });
         AuditContext(Some(Arc::new(Shared { auditor, state })))
-    }
-
-    /// Audit level of the request.
-    pub fn level(&self) -> Level {
-        self.state().map_or(Level::None, |state| state.event.level)
-    }
-
-    /// Adds an annotation, unless the key is set.
-    pub fn annotate(&self, key: &str, value: &str) {
-        let Some(mut state) = self.state() else { return };
-        let Event { annotations, audit_id, .. } = &mut state.event;
-        match annotations.get(key) {
-            None => drop(annotations.insert(key.to_owned(), value.to_owned())),
-            Some(there) if there != value => tracing::warn!(
-                "Failed to set annotations[{key:?}] to {value:?} for audit:{audit_id:?}, it has \
-                 already been set to {there:?}"
-            ),
-            Some(_) => {}
-        }
     }
 
     /// Records the request object, decoded and defaulted.
@@ -218,6 +200,25 @@ impl AuditContext {
     /// State of a request whose level is at least this.
     fn audited(&self, least: Level) -> Option<MutexGuard<'_, State>> {
         self.state().filter(|state| state.event.level >= least)
+    }
+}
+
+impl AuditEvent for AuditContext {
+    fn level(&self) -> Level {
+        self.state().map_or(Level::None, |state| state.event.level)
+    }
+
+    fn annotate(&self, key: &str, value: &str) {
+        let Some(mut state) = self.state() else { return };
+        let Event { annotations, audit_id, .. } = &mut state.event;
+        match annotations.get(key) {
+            None => drop(annotations.insert(key.to_owned(), value.to_owned())),
+            Some(there) if there != value => tracing::warn!(
+                "Failed to set annotations[{key:?}] to {value:?} for audit:{audit_id:?}, it has \
+                 already been set to {there:?}"
+            ),
+            Some(_) => {}
+        }
     }
 }
 

@@ -13,38 +13,9 @@ use kevel_api::status::{ListMeta, Status};
 use kevel_api::time::MicroTime;
 
 use super::object;
-use crate::user::User;
-use crate::verb::Verb;
-
-/// Audit level (upstream: `audit.Level`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// No event.
-    #[default]
-    None,
-    /// Metadata: user, request and response code.
-    Metadata,
-    /// Metadata, and the request object.
-    Request,
-    /// Metadata, request object and response object.
-    RequestResponse,
-}
-
-impl Level {
-    /// All levels.
-    pub const ALL: [Level; 4] =
-        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
-
-    /// Name of the level.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::None => "None",
-            Level::Metadata => "Metadata",
-            Level::Request => "Request",
-            Level::RequestResponse => "RequestResponse",
-        }
-    }
-}
+use kevel_registry::audit::Level;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
 
 /// Audit stage of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use kevel_clock::Clock;
 use super::backend::{Backend, Errors};
 use super::event::Event;
 use super::rotation::{Rotated, Rotation};
-use crate::future::Pending;
+use kevel_component::future::Pending;
 
 const PLUGIN: &str = "log";
 

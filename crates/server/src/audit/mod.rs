@@ -27,7 +27,7 @@ pub use backend::{Backend, Errors, IgnoreErrors, Union};
 pub use buffered::{Batch, Buffered, Throttle};
 pub use context::AuditContext;
 pub(crate) use context::AuditedRequest;
-pub use event::{Event, Level, ObjectReference, ResponseStatus, Stage};
+pub use event::{Event, ObjectReference, ResponseStatus, Stage};
 pub use log::{Format, Log, Output};
 pub use metrics::AuditMetrics;
 pub use policy::{Policy, Verdict};

@@ -4,9 +4,10 @@ mod read;
 
 use std::path::Path;
 
-use super::event::{Level, Stage};
+use super::event::Stage;
 use crate::request_info::RequestInfo;
-use crate::user::User;
+use kevel_registry::audit::Level;
+use kevel_registry::user::User;
 
 /// A `Policy` of `audit.k8s.io/v1`: the first rule that matches a request decides.
 ///

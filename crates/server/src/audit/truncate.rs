@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::backend::{Backend, Errors};
-use super::event::{Event, Level};
-use crate::future::Pending;
+use super::event::Event;
+use kevel_component::future::Pending;
+use kevel_registry::audit::Level;
 
 const PLUGIN: &str = "truncate";
 

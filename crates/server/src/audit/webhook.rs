@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::backend::{Backend, Errors};
 use super::event::Event;
-use crate::future::Pending;
 use crate::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
+use kevel_component::future::Pending;
 
 const PLUGIN: &str = "webhook";
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use super::{Authenticated, Authenticator};
-use crate::future::Pending;
 use crate::request::Request;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// Authenticates every request as `system:anonymous`.
 #[derive(Clone, Debug, Default)]

@@ -7,8 +7,9 @@ use http::header::AUTHORIZATION;
 use super::token::{self, TokenAuthenticator};
 use super::{Authenticated, Authenticator};
 use crate::audit::AuditContext;
-use crate::future::Pending;
-use crate::request::{Request, Warnings};
+use crate::request::Request;
+use kevel_component::future::Pending;
+use kevel_registry::warnings::Warnings;
 
 const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before \
                                   the bearer token, and is ignored";

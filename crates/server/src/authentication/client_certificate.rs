@@ -8,11 +8,11 @@ use kevel_clock::Clock;
 
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, Authenticator};
-use crate::future::Pending;
 use crate::metrics::{Description, Histogram, Metrics};
 use crate::request::{Connection, Request};
-use crate::user::{CREDENTIAL_ID, User};
+use kevel_component::future::Pending;
 use kevel_pki::{Certificate, ClientIdentity};
+use kevel_registry::user::{CREDENTIAL_ID, User};
 
 /// Most users kept.
 const MOST_KEPT: usize = 1024;

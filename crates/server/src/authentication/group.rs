@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Authenticated, Authenticator};
-use crate::future::Pending;
 use crate::request::Request;
-use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User};
+use kevel_component::future::Pending;
+use kevel_registry::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
 /// Adds users to the group `system:authenticated`.
 #[derive(Clone, Debug)]

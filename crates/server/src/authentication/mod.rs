@@ -27,9 +27,9 @@ pub use token_file::TokenFile;
 pub use union::Union;
 pub use websocket::WebSocketToken;
 
-use crate::future::Pending;
 use crate::request::Request;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// Authenticates requests (upstream: `authenticator.Request`).
 pub trait Authenticator: Send + Sync + 'static {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated};
 use crate::audit::AuditContext;
-use crate::failure::aggregate;
-use crate::future::Pending;
-use crate::request::Warnings;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::audit::AuditEvent as _;
+use kevel_registry::failure::aggregate;
+use kevel_registry::user::User;
+use kevel_registry::warnings::Warnings;
 
 /// Authenticates tokens (upstream: `authenticator.Token`).
 pub trait TokenAuthenticator: Send + Sync + 'static {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Known, TokenAuthenticated, TokenAuthenticator, csv};
-use crate::future::Pending;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// Tokens of a file, each line `token,user,uid` or `token,user,uid,"group1,group2"`.
 pub struct TokenFile(HashMap<String, Arc<Known>>);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{AuthError, Authenticated, Authenticator};
-use crate::failure::aggregate;
-use crate::future::Pending;
 use crate::request::Request;
+use kevel_component::future::Pending;
+use kevel_registry::failure::aggregate;
 
 /// Tries authenticators in order until one returns a user. Without members, it returns none.
 #[derive(Clone, Default)]

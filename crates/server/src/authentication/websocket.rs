@@ -7,8 +7,8 @@ use kevel_codec::base64::decode_url;
 
 use super::bearer_token::BearerToken;
 use super::{AuthError, Authenticated, Authenticator};
-use crate::future::Pending;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 

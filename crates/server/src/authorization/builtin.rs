@@ -1,8 +1,8 @@
 //! Authorizers without state.
 
 use super::{Attributes, Authorizer, Opinion, Rules};
-use crate::future::Pending;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// `--authorization-mode=AlwaysAllow`: allows every request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct PrivilegedGroups(pub Vec<String>);
 impl Default for PrivilegedGroups {
     /// `system:masters`.
     fn default() -> Self {
-        PrivilegedGroups(vec![crate::user::PRIVILEGED.to_owned()])
+        PrivilegedGroups(vec![kevel_registry::user::PRIVILEGED.to_owned()])
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn without_markup(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::request_info::RequestInfo;
-    use crate::user::User;
+    use kevel_registry::user::User;
 
     #[test]
     fn a_refusal_says_who_cannot_do_what() {

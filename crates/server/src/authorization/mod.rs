@@ -14,10 +14,10 @@ pub(crate) use forbidden::without_markup;
 pub use rules::{NonResourceRule, ResourceRule, Rules};
 pub use union::Union;
 
-use crate::future::Pending;
 use crate::request_info::RequestInfo;
 use crate::selectors::Selectors;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// Authorizes requests (upstream: `authorizer.Authorizer`).
 pub trait Authorizer: Send + Sync + 'static {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Attributes, Authorizer, Decision, Opinion, Rules};
-use crate::future::Pending;
-use crate::user::User;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 
 /// Asks authorizers in order until one allows or denies. Without members, nothing is allowed.
 #[derive(Clone, Default)]
@@ -38,7 +38,7 @@ impl Authorizer for Union {
                 }
             }
             Opinion {
-                error: crate::failure::aggregate(errors),
+                error: kevel_registry::failure::aggregate(errors),
                 ..Opinion::none(reasons.join("\n"))
             }
         })

@@ -15,14 +15,17 @@ use super::long_running::is_long_running;
 use super::panic_recovery::{caught, message};
 use super::plain;
 use super::timeout::out_of_time;
-use crate::audit::{AuditContext, Level, ResponseStatus, Stage};
+use crate::audit::{AuditContext, ResponseStatus, Stage};
 use crate::body::{Body, Piece, Pieces};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::latency_trackers::LatencyTrackers;
 use crate::negotiate::MediaType;
 use crate::request::Request;
 use crate::responses::InHand;
+use kevel_component::future::Pending;
+use kevel_registry::audit::AuditEvent as _;
+use kevel_registry::audit::Level;
+use kevel_registry::latency::{Phase, TrackLatency as _};
 
 /// Latency above which the audit event is annotated with the latency of each phase.
 const SLOW: Duration = Duration::from_millis(500);

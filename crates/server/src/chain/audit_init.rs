@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http::{HeaderName, HeaderValue};
 
 use crate::audit::{AuditContext, Auditor};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Header of the audit ID.
 pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");

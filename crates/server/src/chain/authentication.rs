@@ -11,13 +11,14 @@ use super::attempts::{Attempts, Recorded};
 use super::audit;
 use super::plain;
 use crate::authentication::Authenticator;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::{Counter, Family, Metrics};
 use crate::request::Request;
 use crate::responses::failure_to;
-use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
+use kevel_component::future::Pending;
+use kevel_registry::latency::Phase;
+use kevel_registry::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
 /// Headers of the front proxy (`--requestheader-*`) that are removed after authentication.
 const FRONT_PROXY: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];

@@ -10,12 +10,14 @@ use kevel_compute::ComputeFlow;
 use super::attempts::{Attempts, Recorded};
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::responses::failure_to;
+use kevel_component::future::Pending;
+use kevel_registry::audit::AuditEvent as _;
+use kevel_registry::latency::Phase;
 
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";

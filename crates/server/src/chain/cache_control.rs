@@ -3,9 +3,9 @@
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Default `Cache-Control` of responses.
 pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, private");

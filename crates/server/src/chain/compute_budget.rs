@@ -2,9 +2,9 @@
 
 use kevel_compute::Metered;
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Meters the polls of requests: one that exceeds its compute budget runs outside the runtime's workers.
 #[derive(Debug)]

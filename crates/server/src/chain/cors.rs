@@ -4,9 +4,9 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use kevel_regexp::Regexp;
 
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 const ALLOW: [(HeaderName, HeaderValue); 4] = [
     (

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http::{Version, header};
 
 use super::plain;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Closes the connection of an HTTP/2 request with the configured probability.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Sets the `Strict-Transport-Security` header.
 #[derive(Debug)]

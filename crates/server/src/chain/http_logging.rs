@@ -7,10 +7,10 @@ use http::header::USER_AGENT;
 use super::audit_init::logged;
 use super::held::{Hold, hold};
 use crate::flowcontrol::FlowLog;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::labels;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Logs requests after their responses.
 #[derive(Debug)]

@@ -20,13 +20,14 @@ use kevel_clock::Stopwatch;
 use super::authorization::refused;
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, forbidden};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::selectors::NO_SELECTORS;
-use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED, User};
+use kevel_component::future::Pending;
+use kevel_registry::latency::Phase;
+use kevel_registry::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED, User};
 
 /// Replaces the user of a request by the one that its headers name, if that is permitted.
 pub(super) struct Impersonation {

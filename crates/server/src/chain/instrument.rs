@@ -7,11 +7,11 @@ use super::held::{Hold, hold};
 use super::long_running::is_long_running;
 use super::panic_recovery::caught;
 use super::{Installed, is_instrumented_path};
-use crate::future::Pending;
 use crate::handler::{Abort, Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::{Metrics, Series};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Records metrics of requests whose path or resource is served.
 pub(super) struct Instrument {

@@ -9,11 +9,11 @@ use super::latency_trackers::WithLatencyTrackers;
 use super::{Chain, Filter};
 use crate::audit::Auditor;
 use crate::authorization::Authorizer;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::metrics::Metrics;
 use crate::request::Request;
-use crate::user::PRIVILEGED;
+use kevel_component::future::Pending;
+use kevel_registry::user::PRIVILEGED;
 
 /// Builds the chain before `handler`.
 pub fn internal(

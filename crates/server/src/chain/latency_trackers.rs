@@ -1,9 +1,9 @@
 //! Latency of a request's phases: see [`crate::latency_trackers`].
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Adds [`LatencyTrackers`] to requests (upstream: `WithLatencyTrackers`).
 #[derive(Debug)]

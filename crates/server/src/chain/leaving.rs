@@ -3,10 +3,10 @@
 use http::header;
 
 use super::plain;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
-use crate::signals::Signal;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 
 /// Sets `Connection: close` on every response late in the shutdown delay. Closing an idle connection races with the
 /// client's next request, which not every client retries; a connection closed by a response is not used again.

@@ -1,7 +1,7 @@
 //! Long-running requests (upstream: `BasicLongRunningRequestCheck`).
 
 use crate::request_info::RequestInfo;
-use crate::verb::Verb;
+use kevel_registry::verb::Verb;
 
 const VERBS: [Verb; 2] = [Verb::Watch, Verb::Proxy];
 const SUBRESOURCES: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];

@@ -7,11 +7,11 @@ use super::held::{Hold, hold};
 use super::long_running::is_long_running;
 use super::too_many_requests::too_many_requests;
 use crate::flowcontrol::READ_ONLY;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request::Request;
-use crate::user::PRIVILEGED;
+use kevel_component::future::Pending;
+use kevel_registry::user::PRIVILEGED;
 
 /// `Retry-After` of refused requests, in seconds.
 const RETRY_AFTER: u64 = 1;

@@ -58,7 +58,7 @@ use crate::handler::{Filter, Filtered, Handler};
 use crate::lifecycle::{Lifecycle, RequestGroup};
 use crate::metrics::Metrics;
 use crate::request_info::RequestInfo;
-use crate::signals::Signals;
+use kevel_component::signals::Signals;
 
 /// Builds the chain before `handler`, in the order in which a request passes it.
 pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {

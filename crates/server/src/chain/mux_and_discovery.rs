@@ -1,9 +1,9 @@
 //! 503 instead of 404 until all paths are installed (upstream: `WithMuxAndDiscoveryComplete`).
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
-use crate::signals::Signal;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 
 /// Request extension: set if not all paths were installed when the request arrived. Handlers then answer 503 instead of
 /// 404, since controllers delete objects because of a 404.

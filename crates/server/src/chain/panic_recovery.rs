@@ -15,9 +15,9 @@ use http_body::Body as _;
 use super::audit_init::logged;
 use super::{cache_control, plain};
 use crate::body::{Body, Broken, Piece, Pieces};
-use crate::future::Pending;
 use crate::handler::{Abort, Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 

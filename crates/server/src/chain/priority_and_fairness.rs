@@ -12,13 +12,14 @@ use super::long_running::is_long_running;
 use super::too_many_requests::too_many_requests;
 use super::{Installed, plain};
 use crate::flowcontrol::{Executing, FlowControl, ResourceFacts};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::{Histogram, Metrics};
 use crate::request::Request;
-use crate::user::User;
-use crate::verb::Verb;
+use kevel_component::future::Pending;
+use kevel_registry::latency::Phase;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
 
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");

@@ -6,10 +6,10 @@ use kevel_api::status::StatusError;
 
 use super::audit;
 use super::long_running::is_long_running;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::responses::failure_to;
+use kevel_component::future::Pending;
 
 /// Sets the deadlines of requests.
 pub(super) struct RequestDeadline {
@@ -45,7 +45,7 @@ impl Filter for RequestDeadline {
 
 /// The `timeout` of a query; a negative one is zero.
 fn asked(query: &[(String, String)]) -> Result<Option<Duration>, String> {
-    let value = crate::query::first(query, "timeout");
+    let value = kevel_registry::query::first(query, "timeout");
     let Some(value) = value.filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

@@ -1,9 +1,9 @@
 //! Requests whose path is invalid (upstream: `WithRequestInfo`).
 
 use super::plain;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Refuses requests whose path or query cannot be parsed, before authentication.
 pub(super) struct WithRequestInfo;

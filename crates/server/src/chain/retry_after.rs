@@ -3,10 +3,10 @@
 use http::{HeaderValue, StatusCode, header};
 
 use super::plain;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
-use crate::signals::Signal;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 
 const MESSAGE: &str = "The apiserver is shutting down, please try again later.";
 

@@ -8,11 +8,11 @@ use kevel_trace::{KeyValue, Parent, Status, TraceProvider, TraceSpan, number, te
 
 use super::audit_init::logged;
 use super::held::{Hold, hold};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::request_info::RequestInfo;
-use crate::user::{MONITORING, PRIVILEGED, User};
+use kevel_component::future::Pending;
+use kevel_registry::user::{MONITORING, PRIVILEGED, User};
 
 /// Header by which a proxy names the client.
 const FORWARDED_FOR: &str = "x-forwarded-for";

@@ -11,11 +11,11 @@ use kevel_api::status::StatusError;
 use tokio::time::{Instant, sleep_until};
 
 use crate::body::{Body, Broken, Piece, Pieces};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::lease::Lease;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Responds 504 when a request's deadline has passed. Its handler is dropped; a write that the store has begun may
 /// still complete.

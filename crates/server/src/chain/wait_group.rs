@@ -6,11 +6,11 @@ use kevel_api::status::StatusError;
 use super::held::hold;
 use super::long_running::is_long_running;
 use super::{plain, retry_after};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::lifecycle::RequestGroup;
 use crate::request::Request;
 use crate::responses::failure;
+use kevel_component::future::Pending;
 
 /// Counts requests that are not long-running, and refuses new ones once the server waits for the last.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use http::header::WARNING;
 use http::{HeaderMap, HeaderValue};
 
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Adds the `Warning` headers recorded during the request to the response (upstream: `WithWarningRecorder`).
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::task::{Context, Poll, Waker};
 
 use super::wait_group::shutting_down;
 use crate::body::{Body, Piece, Pieces};
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::lifecycle::{InFlight, RequestGroup};
 use crate::request::Request;
-use crate::verb::Verb;
+use kevel_component::future::Pending;
+use kevel_registry::verb::Verb;
 
 /// Counts watches, and ends them one after the other, so that their clients do not all reconnect at once.
 #[derive(Debug)]

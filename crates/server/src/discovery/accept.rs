@@ -2,7 +2,8 @@
 
 use kevel_api::status::StatusError;
 
-use crate::negotiate::{Cbor, Clause, MediaType, clauses};
+use crate::negotiate::{self, Clause, MediaType, clauses};
+use kevel_registry::resource::Cbor;
 
 /// Form of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) fn accept(header: &str, roots: bool, cbor: Cbor) -> Result<DocumentFo
             return Ok(DocumentForm::Unaggregated(media));
         }
     }
-    Err(StatusError::not_acceptable(cbor.body_types()))
+    Err(StatusError::not_acceptable(negotiate::body_types(cbor)))
 }
 
 /// Whether a clause asks for the aggregated document. Its beta version is gone, as in the reference.

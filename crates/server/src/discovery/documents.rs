@@ -12,7 +12,7 @@ use kevel_api::value::{Map, Value};
 use super::priority::{self, Priority};
 use super::storage_version_hash;
 use super::{Group, RemoteVersion};
-use crate::resource::{Resource, Rows, Subresource, api_version};
+use kevel_registry::resource::{Resource, Rows, Subresource, api_version};
 
 /// Resources of all servers of the chain at one moment.
 #[derive(Debug)]

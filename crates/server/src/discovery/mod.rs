@@ -34,14 +34,15 @@ use self::aggregated::Aggregated;
 use self::documents::Snapshot;
 use self::peers::PeerAggregation;
 use crate::body::Body;
-use crate::failure::bare;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::Metrics;
-use crate::negotiate::{self, Cbor, MediaType};
+use crate::negotiate::{self, MediaType};
 use crate::request::Request;
-use crate::resource::Resources;
 use crate::responses::{cbor_document, failure_to, indented};
+use kevel_component::future::Pending;
+use kevel_registry::failure::bare;
+use kevel_registry::resource::Cbor;
+use kevel_registry::resource::Resources;
 
 /// Filter that serves discovery documents, and passes other requests on.
 pub struct Discovery {
@@ -121,8 +122,10 @@ impl Discovery {
             return Err(bare(405));
         }
         let cbor = documents.cbor(target, routed);
-        if routed && !negotiate::is_routed(request.header(header::ACCEPT), cbor.body_types()) {
-            return Err(negotiate::not_acceptable(cbor.body_types()));
+        if routed
+            && !negotiate::is_routed(request.header(header::ACCEPT), negotiate::body_types(cbor))
+        {
+            return Err(negotiate::not_acceptable(negotiate::body_types(cbor)));
         }
         let roots = matches!(target, Target::Api | Target::Apis);
         let media = match accept(request.header(header::ACCEPT), roots, cbor)? {

@@ -3,8 +3,8 @@
 use compact_str::CompactString;
 use ring::digest;
 
-use crate::resource::Resource;
-use crate::verb::Verb;
+use kevel_registry::resource::Resource;
+use kevel_registry::verb::Verb;
 
 /// Hash of a resource's storage version; `None` if the resource is not stored.
 pub(super) fn of(resource: &Resource) -> Option<CompactString> {

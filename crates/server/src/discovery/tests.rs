@@ -13,16 +13,16 @@ use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::facts;
 
 use super::*;
-use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{
+use crate::version::API_LEVEL;
+use kevel_registry::columns::NameAndCreation;
+use kevel_registry::resource::{
     Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
-use crate::storage::{Format, Storage, StorageConfig};
-use crate::strategy::{Generic, Strategy};
-use crate::type_ref::TypeRef;
-use crate::verb::Verb;
-use crate::version::API_LEVEL;
+use kevel_registry::storage::{Format, Storage, StorageConfig};
+use kevel_registry::strategy::{Generic, Strategy};
+use kevel_registry::type_ref::TypeRef;
+use kevel_registry::verb::Verb;
 
 /// Store and caches for the tests' resources.
 struct Keep {

@@ -9,18 +9,16 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::{cbor, json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_patch::{from_unstructured, unstructured_but_fields};
-use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::decode::{check_size, normalize, with_defaults, yaml_warnings};
-use super::options::{FieldValidation, OptionsKind, WriteOptions};
-use super::update::Existing;
-use crate::guaranteed_update::{Failed, guaranteed_update};
+use super::options::{FieldValidation, OptionsKind, RequestOptions};
 use crate::handler::Response;
-use crate::metadata;
 use crate::negotiate::MediaType;
 use crate::request::json_text;
-use crate::resource::Resource;
+use kevel_registry::metadata;
+use kevel_registry::resource::Resource;
+use kevel_registry::store::{Existing, Store};
 
 const MANAGED_FIELDS: &str = "managedFields";
 
@@ -47,33 +45,20 @@ impl StoredRequest<'_> {
         configuration: Configuration,
     ) -> Result<Response, StatusError> {
         let options = self.write_options(OptionsKind::Apply)?;
-        // A decoding error is reported only after the object has been read: NotFound comes first.
         let config = self.read_configuration(configuration);
         let other_kind = config.as_ref().ok().and_then(|config| self.is_no_scale(&config.tree));
         let config = config.map(|config| ReadConfig { tree: self.unscaled(config.tree), ..config });
-        let (config, options, other_kind) = (&config, &options, &other_kind);
-        let read = |at| self.existing(at);
-        let write = |existing: Option<Existing>| async move {
-            if existing.is_none() && self.subresource.is_some() {
-                return Err(StatusError::not_found(&self.group_resource(), self.name()).into());
+        let make = |store: &Store<'_>, existing: Option<&Existing>, config: &ReadConfig| match (
+            existing,
+            &other_kind,
+        ) {
+            (Some(_), Some(error)) => Err(error.clone()),
+            (existing, _) => {
+                self.applied(store, existing.map(|existing| &existing.value), config, &options)
             }
-            let config = config.as_ref().map_err(StatusError::clone)?;
-            let Some(existing) = existing else {
-                return self.create_applied(config, options).await;
-            };
-            if let Some(error) = other_kind {
-                return Err(error.clone().into());
-            }
-            let make = |request: &Self, existing: &Existing| {
-                request.applied(Some(&existing.value), config, options)
-            };
-            let apply = || drop(self.applied(Some(&existing.value), config, options));
-            self.convert_versions(apply).await?;
-            self.replace_once(&existing, options, make).await
         };
-        let span = self.storage_span("GuaranteedUpdate etcd3", self.name());
-        let updated = guaranteed_update(At::Any, read, write, || self.modified(self.name()));
-        span.scope(updated).await
+        let written = self.store().apply(&config, &options.write, make).await?;
+        self.written(written).await
     }
 
     fn read_configuration(&self, configuration: Configuration) -> Result<ReadConfig, StatusError> {
@@ -96,25 +81,10 @@ impl StoredRequest<'_> {
         Ok(config)
     }
 
-    async fn create_applied(
-        &self,
-        config: &ReadConfig,
-        options: &WriteOptions,
-    ) -> Result<Response, Failed> {
-        self.authorize_create().await?;
-        let object = self.applied(None, config, options)?;
-        Self::check_version(&object)?;
-        match self.create_once(object, options).await {
-            Err(error) if error.reason() == kevel_api::status::reason::ALREADY_EXISTS => {
-                Err(Failed::Changed)
-            }
-            result => Ok(result?),
-        }
-    }
-
     /// The object that a configuration applies to; a Scale is turned into an object with only its scale fields.
     fn unscaled(&self, config: Value) -> Value {
-        let Some(scale) = self.scale() else { return config };
+        let store = self.store();
+        let Some(scale) = store.scale() else { return config };
         // A Scale is applied as an object that sets no other fields.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
@@ -134,7 +104,7 @@ impl StoredRequest<'_> {
 
     /// Names the Scale's version instead of the object's in the conflicts of an applied Scale.
     fn in_versions_of_scale(&self, error: StatusError) -> StatusError {
-        if self.scale().is_none() {
+        if self.store().scale().is_none() {
             return error;
         }
         let owned = format!(" using {}", self.resource.api_version());
@@ -149,7 +119,7 @@ impl StoredRequest<'_> {
 
     /// The 400 for a configuration sent to the scale subresource that is not a Scale.
     fn is_no_scale(&self, config: &Value) -> Option<StatusError> {
-        self.scale()?;
+        self.store().scale()?;
         let said = |field| config.str_at(&[field]);
         let version = said("apiVersion").parse::<GroupVersion>().unwrap_or_default();
         let said = version.with_kind(said("kind"));
@@ -160,22 +130,23 @@ impl StoredRequest<'_> {
     /// Merges the configuration into the live object and returns the result.
     fn applied(
         &self,
+        store: &Store<'_>,
         live: Option<&Value>,
         read: &ReadConfig,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<Value, StatusError> {
         let (config, force) = (&read.tree, self.flag("force"));
-        let applied = self.with_field_manager(|manager| {
+        let applied = store.with_field_manager(|manager| {
             manager.apply(
                 live,
                 config,
-                &options.field_manager,
+                &options.write.field_manager,
                 force,
                 Time::now(self.request.clock()),
             )
         });
         let mut tree = applied.map_err(|error| self.in_versions_of_scale(apply_error(error)))?;
-        self.forget_time_of_scales(&mut tree);
+        store.forget_time_of_scales(&mut tree);
         let value = match live.and_then(|live| self.unchanged(live, &tree)) {
             Some(live) => live,
             None => self.read_applied(tree, config, options)?,
@@ -191,12 +162,12 @@ impl StoredRequest<'_> {
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was \
                  found"
             );
-            return Err(StatusError::conflict(&self.group_resource(), self.name(), why));
+            return Err(StatusError::conflict(&store.group_resource(), self.name(), why));
         }
-        if let (Some(scale), Some(live)) = (self.scale(), live) {
-            self.check_scale_uid(scale, config, live)?;
+        if let (Some(scale), Some(live)) = (store.scale(), live) {
+            store.check_scale_uid(scale, config, live)?;
         }
-        self.identify(&mut value)?;
+        store.identify(&mut value)?;
         Ok(value)
     }
 }
@@ -226,7 +197,7 @@ impl StoredRequest<'_> {
         &self,
         mut tree: Value,
         config: &Value,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<Value, StatusError> {
         match self.decode_applied(&tree, options) {
             // The converter words errors differently, and accepts some values that the decoder rejects.
@@ -239,7 +210,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    fn decode_applied(&self, tree: &Value, options: &WriteOptions) -> Result<Value, StatusError> {
+    fn decode_applied(&self, tree: &Value, options: &RequestOptions) -> Result<Value, StatusError> {
         let mut text = Vec::new();
         json::encode_any(tree, &mut text);
         let Resource { kind, ty, .. } = &**self.resource;
@@ -251,7 +222,7 @@ impl StoredRequest<'_> {
     fn mind_duplicates(
         &self,
         read: &ReadConfig,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<(), StatusError> {
         let Some(duplicates) = &read.duplicates else { return Ok(()) };
         match options.field_validation {

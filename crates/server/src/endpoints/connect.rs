@@ -7,11 +7,11 @@ use kevel_api::value::Value;
 
 use super::parameters::decode_parameters;
 use super::{ResourceRequest, websocket};
-use crate::admission::Operation;
 use crate::authorization::{Attributes, Decision};
+use crate::connecter::{ConnectRequest, Connecter, GetterWithOptions};
 use crate::handler::Response;
-use crate::resource::{ConnectRequest, Connecter, GetterWithOptions};
-use crate::verb::Verb;
+use kevel_registry::admission::Operation;
+use kevel_registry::verb::Verb;
 
 impl<'a> ResourceRequest<'a> {
     /// Connects, after admission has seen the options (upstream: `ConnectResource`).
@@ -25,7 +25,8 @@ impl<'a> ResourceRequest<'a> {
             map.insert("kind", kind.kind.as_str().into());
             map.insert("apiVersion", kind.group_version().to_string().as_str().into());
         }
-        let attributes = self.attributes(Operation::Connect, false);
+        let scope = self.scope();
+        let attributes = scope.attributes(Operation::Connect, false);
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut options)).await?;
         admission.validate(&attributes, Some(&options)).await?;
@@ -79,9 +80,11 @@ impl<'a> ResourceRequest<'a> {
         match (opinion.decision, opinion.error) {
             (_, Some(error)) => Err(StatusError::unknown(500, error)),
             (Decision::Allow, None) => Ok(()),
-            (_, None) => {
-                Err(StatusError::forbidden(&self.group_resource(), &info.name, opinion.reason))
-            }
+            (_, None) => Err(StatusError::forbidden(
+                &self.resource.group_resource(),
+                &info.name,
+                opinion.reason,
+            )),
         }
     }
 

@@ -18,8 +18,8 @@ use super::said_kind::{
 };
 use crate::negotiate::{self, MediaType};
 use crate::request::json_text;
-use crate::resource::api_version;
-use crate::type_ref::TypeRef;
+use kevel_registry::resource::api_version;
+use kevel_registry::type_ref::TypeRef;
 
 impl ResourceRequest<'_> {
     /// Decodes the body as an object of `kind` and applies defaults.

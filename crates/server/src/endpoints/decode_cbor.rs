@@ -11,7 +11,7 @@ use super::decode::set_kind;
 use super::options::FieldValidation;
 use super::said_kind::{check_kind, missing_kind, missing_version, unhandled, unrecognized};
 use crate::request::json_text;
-use crate::type_ref::TypeRef;
+use kevel_registry::type_ref::TypeRef;
 
 impl ResourceRequest<'_> {
     pub(super) fn decode_cbor(

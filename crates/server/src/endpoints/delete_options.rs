@@ -12,10 +12,10 @@ use kevel_codec::json;
 use super::StoredRequest;
 use super::options::unsupported_dry_run;
 use super::said_kind::SCHEME;
-use crate::deletion::{DeleteOptions, IGNORE_READ_ERROR};
-use crate::failure::unserved;
-use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
+use kevel_registry::deletion::{DeleteOptions, IGNORE_READ_ERROR};
+use kevel_registry::failure::unserved;
+use kevel_registry::list_options::truthy;
 
 /// Kind of a body with delete options.
 const KIND: &str = "DeleteOptions";

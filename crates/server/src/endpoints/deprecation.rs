@@ -2,7 +2,8 @@
 
 use crate::latency_trackers::LatencyTrackers;
 use crate::request::Request;
-use crate::resource::Resource;
+use kevel_registry::audit::AuditEvent as _;
+use kevel_registry::resource::Resource;
 
 /// Audit annotation of requests to deprecated APIs.
 const DEPRECATED: &str = "k8s.io/deprecated";

@@ -4,52 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Object, Selection, Snapshot};
+use kevel_store::cache::{At, Object, Selection};
 
 use super::StoredRequest;
-use super::continue_token::ContinueToken;
 use super::list_pieces::{ItemShape, ListPieces, Trees};
 use super::table::{self, Printer};
-use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-use crate::resource::{Lister, Resource};
 use crate::responses::respond;
-use crate::type_ref::TypeRef;
-use crate::verb::Verb;
-
-/// One page of a list.
-pub(super) struct Page {
-    pub items: Vec<Arc<Object>>,
-    revision: Revision,
-    token: Option<String>,
-    remaining: Option<u64>,
-    /// The shard of the objects that was listed.
-    shard: Option<Arc<ShardSelector>>,
-}
-
-impl Page {
-    /// The first `limit` of the selected objects.
-    fn first_of(
-        mut items: Vec<Arc<Object>>,
-        limit: usize,
-        revision: Revision,
-        prefix: &str,
-    ) -> Self {
-        let more = limit > 0 && items.len() > limit;
-        if more {
-            items.truncate(limit);
-        }
-        let last = items.last().filter(|_| more);
-        let token = last.map(|last| ContinueToken::write(revision, last.key(), prefix));
-        Page { items, revision, token, remaining: None, shard: None }
-    }
-}
+use kevel_registry::resource::{Lister, Resource};
+use kevel_registry::store::{ContinueToken, ListQuery, Page};
+use kevel_registry::type_ref::TypeRef;
+use kevel_registry::verb::Verb;
 
 impl StoredRequest<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
@@ -62,37 +32,14 @@ impl StoredRequest<'_> {
 
     /// The objects selected by selectors, `limit` and `continue`.
     pub(super) async fn page(&self) -> Result<Page, StatusError> {
-        let (selection, of_version) = self.selection()?;
-        let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
-        let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
-        let token = token.map(|token| ContinueToken::read(token, &selection.prefix)).transpose()?;
+        let selection = self.selection()?;
+        let options = self.list_options()?;
+        let limit = usize::try_from(options.limit).unwrap_or(0);
+        let token = Some(options.continue_token.as_str()).filter(|token| !token.is_empty());
+        let prefix = &selection.cached.prefix;
+        let token = token.map(|token| ContinueToken::read(token, prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
-        // A list of any cached state (resourceVersion=0) ignores the limit, since it could not be continued.
-        let limit = if matches!(at, At::Any) { 0 } else { limit };
-        let span = self.cache_span("cacher.GetList");
-        span.event("Ready");
-        span.event("watchCache locked acquired");
-        let snapshot = span.scope(self.storage.cache.snapshot(at)).await;
-        let snapshot = snapshot.map_err(|error| match &token {
-            Some(token) => token.refused(error, &selection.prefix),
-            None => list_error(error),
-        })?;
-        span.event("watchCache fresh enough");
-        let after = token.as_ref().map_or("", |token| &token.after);
-        self.check_readable(&snapshot, &selection.prefix, after)?;
-        let page = match of_version {
-            None => page(&snapshot, &selection, token.as_ref(), limit),
-            Some(of_version) => {
-                let Page { items, revision, .. } = page(&snapshot, &selection, token.as_ref(), 0);
-                let items = of_version.select(items).await?;
-                let page = Page::first_of(items, limit, revision, &selection.prefix);
-                Page { shard: selection.shard, ..page }
-            }
-        };
-        let count = || vec![kevel_trace::number("count", page.items.len())];
-        span.event_with("Listed items from cache", count);
-        span.event_with("Filtered items", count);
-        Ok(page)
+        self.store().list(ListQuery { selection, at, limit, token }).await
     }
 
     /// Freshness of the list, from `resourceVersion`, `resourceVersionMatch` and the continue token.
@@ -114,7 +61,7 @@ impl StoredRequest<'_> {
         };
         Ok(match revision {
             None => At::Consistent,
-            Some(Revision(0)) => self.any(),
+            Some(Revision(0)) => self.store().any(),
             Some(revision) if exact => At::Exact(revision),
             Some(revision) => At::NotOlderThan(revision),
         })
@@ -223,7 +170,7 @@ impl StoredRequest<'_> {
 
     /// A list of a [`Lister`]'s computed objects. It has no resourceVersion.
     async fn list_found(&self, lister: &dyn Lister) -> Result<Response, StatusError> {
-        let (Selection { labels, fields, .. }, _) = self.selection()?;
+        let Selection { labels, fields, .. } = self.selection()?.cached;
         let mut items = lister.list().await;
         items.retain(|item| {
             labels.selects(item)
@@ -303,16 +250,6 @@ impl<'r, 'a> Form<'r, 'a> {
     }
 }
 
-/// The status for a list that the cache cannot serve.
-fn list_error(error: CacheError) -> StatusError {
-    match error {
-        CacheError::Expired { .. } => {
-            StatusError::resource_expired("The resourceVersion for the provided list is too old.")
-        }
-        error => cache_error(error),
-    }
-}
-
 fn list_metadata(page: &Page) -> Map {
     let mut metadata = Map::new();
     metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
@@ -323,37 +260,4 @@ fn list_metadata(page: &Page) -> Map {
         metadata.insert("remainingItemCount", Value::Int(remaining as i64));
     }
     metadata
-}
-
-/// The page of the snapshot that the selection, continue token and limit ask for.
-fn page(
-    snapshot: &Snapshot,
-    selection: &Selection,
-    token: Option<&ContinueToken>,
-    limit: usize,
-) -> Page {
-    let after = token.map(|token| token.after.as_str());
-    let mut all = snapshot.range(&selection.prefix, after);
-    let mut items: Vec<Arc<Object>> = Vec::new();
-    let began = token.and_then(|token| token.revision);
-    let revision = began.unwrap_or(snapshot.revision());
-    let mut more = false;
-    for object in all.by_ref() {
-        if limit > 0 && items.len() == limit {
-            more = true;
-            break;
-        }
-        if selection.matches(object) {
-            items.push(object.clone());
-        }
-    }
-    let selected =
-        !selection.labels.is_empty() || !selection.fields.is_empty() || selection.shard.is_some();
-    // remainingItemCount only without selectors: with them, counting would match every object.
-    let remaining = (more && !selected).then(|| 1 + all.count() as u64);
-    let token = items
-        .last()
-        .filter(|_| more)
-        .map(|last| ContinueToken::write(revision, last.key(), &selection.prefix));
-    Page { items, revision, token, remaining, shard: selection.shard.clone() }
 }

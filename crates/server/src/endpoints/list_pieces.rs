@@ -17,10 +17,10 @@ use super::table::{self, Printer};
 use crate::body::{Body, Broken, HEADROOM, PIECE, Piece, Pieces};
 use crate::handler::Response;
 use crate::negotiate::{Accepted, MediaType};
-use crate::resource::Resource;
 use crate::responses::{encode, respond};
-use crate::storage::Storage;
-use crate::type_ref::TypeRef;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
+use kevel_registry::type_ref::TypeRef;
 
 /// Largest response that is written at once, with a content length. Only until then can an item's error still become
 /// the response's status.

@@ -1,9 +1,7 @@
 //! REST handlers: the verbs of resources (upstream: `k8s.io/apiserver/pkg/endpoints/handlers`).
 
-mod admission;
 mod apply;
 mod connect;
-mod continue_token;
 mod corrupt;
 mod create;
 mod creater;
@@ -16,22 +14,15 @@ mod get;
 mod gzip;
 mod list;
 mod list_pieces;
-mod names;
 mod options;
-mod owner_references;
-mod ownership;
 mod parameters;
 mod patch;
 mod respond;
 mod route;
 mod said_kind;
-mod scale;
 mod spans;
 mod table;
-mod timestamps;
 mod update;
-mod version_selector;
-mod versions;
 mod watch;
 mod watch_stream;
 mod websocket;
@@ -43,27 +34,33 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use kevel_api::gvk::GroupResource;
+use kevel_api::gvk::GroupVersionKind;
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
+use kevel_component::future::Pending;
+use kevel_registry::context::{CreatePermission, RequestContext};
+use kevel_registry::scope::RequestScope;
+use kevel_registry::store::Store;
+use kevel_registry::type_ref::TypeRef;
 use kevel_trace::TraceSpan;
 
-use crate::admission::Admission;
-use crate::authorization::Authorizer;
-use crate::chain::hold;
-use crate::failure::bare;
+use crate::authorization::{self, Authorizer, Decision, forbidden};
+use crate::chain::{hold, logged};
+use crate::connecter::{ConnectHandler, Connecters};
 use crate::handler::Response;
+use crate::latency_trackers::LatencyTrackers;
 use crate::negotiate::{self, Accepted, Offer, Shape};
 use crate::request::Request;
-use crate::resource::{Resource, Resources, Routing, Subresource, SubresourceKind};
+use crate::request_info::RequestInfo;
 use crate::responses::{failure_in, failure_to, form_of_failures};
-use crate::storage::Storage;
-use crate::strategy::Strategy;
-use crate::user::User;
+use kevel_registry::admission::Admission;
+use kevel_registry::failure::{bare, unserved};
+use kevel_registry::resource::{Resource, Resources, Routing, Subresource, SubresourceKind};
+use kevel_registry::storage::Storage;
+use kevel_registry::user::User;
 
 pub(crate) use self::route::in_scope;
-use self::versions::ConvertedVersions;
-use crate::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Settings that all REST handlers of a server share.
 #[derive(Default)]
@@ -74,6 +71,8 @@ pub struct Endpoints {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// `--min-request-timeout`: shortest duration of a watch whose client sets no timeout.
     pub min_request_timeout: Duration,
+    /// Handlers of connect subresources.
+    pub connecters: Connecters,
     /// Features of requests that can be switched off.
     pub features: RequestFeatures,
     /// `ShardedListAndWatch`: the parser of shard selectors, which are expressions; `None` where they are ignored.
@@ -127,8 +126,6 @@ pub(crate) struct ResourceRequest<'a> {
 pub(crate) struct StoredRequest<'a> {
     resource_request: ResourceRequest<'a>,
     pub storage: &'a Arc<Storage>,
-    /// The object in the versions that a conversion webhook has returned.
-    converted: ConvertedVersions,
 }
 
 impl<'a> Deref for StoredRequest<'a> {
@@ -147,7 +144,7 @@ impl DerefMut for StoredRequest<'_> {
 
 impl ResourceRequest<'_> {
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        crate::query::first(&self.request.info.query, name)
+        kevel_registry::query::first(&self.request.info.query, name)
     }
 
     pub fn parameters<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c str> {
@@ -155,7 +152,6 @@ impl ResourceRequest<'_> {
         named.map(|(_, value)| value.as_str())
     }
 
-    /// Namespace of the object; empty for a cluster-scoped resource.
     pub fn namespace(&self) -> &str {
         if self.resource.namespaced { &self.request.info.namespace } else { "" }
     }
@@ -164,20 +160,89 @@ impl ResourceRequest<'_> {
         &self.request.info.name
     }
 
-    pub fn group_resource(&self) -> GroupResource {
-        self.resource.group_resource()
+    /// Kind of the request and response body: the resource's, or the subresource's.
+    pub fn kind(&self) -> &GroupVersionKind {
+        self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)
     }
 
-    /// Strategy of the write: the resource's, or the subresource's own.
-    pub fn strategy(&self) -> &dyn Strategy {
-        match self.subresource.map(|sub| &sub.role) {
-            Some(SubresourceKind::Fields(fields)) => &*fields.strategy,
-            _ => &*self.resource.strategy,
+    /// Type of the request and response body: the resource's, or the subresource's.
+    pub fn ty(&self) -> TypeRef {
+        self.scope().ty()
+    }
+
+    /// The request without HTTP.
+    pub fn scope(&self) -> RequestScope<'_> {
+        let Request { info, warnings, audit, meter, .. } = &self.request;
+        RequestScope {
+            resource: self.resource,
+            subresource: self.subresource,
+            admission: &self.endpoints.admission,
+            context: RequestContext {
+                user: &self.user,
+                verb: info.verb,
+                namespace: &info.namespace,
+                name: &info.name,
+                subresource: &info.subresource,
+                query: &info.query,
+                warnings,
+                audit,
+                audit_id: logged(&self.request.audit_id),
+                trackers: LatencyTrackers::of(&self.request).map(|trackers| trackers as _),
+                meter,
+                span: self.span,
+                clock: self.request.clock(),
+                started: self.request.received.started,
+                deadline: self.request.deadline,
+                create_permission: self,
+                has_own_labels: &self.has_own_labels,
+                takes_trees: self.accepted.in_process,
+            },
         }
     }
 }
 
+impl CreatePermission for ResourceRequest<'_> {
+    fn ensure(&self) -> Pending<'_, Result<(), StatusError>> {
+        Box::pin(async {
+            let Some(authorizer) = &self.endpoints.authorizer else {
+                let why = "no authorizer provided, unable to authorize a create on update";
+                return Err(StatusError::internal(why));
+            };
+            let mut attributes = authorization::Attributes::of(&self.request.info, &self.user);
+            attributes.verb = "create";
+            let opinion = authorizer.authorize(&attributes).await;
+            match (opinion.decision, opinion.error) {
+                (Decision::Allow, _) => Ok(()),
+                (_, Some(error)) => Err(StatusError::internal(error)),
+                (_, None) => Err(forbidden(&attributes, &opinion.reason)),
+            }
+        })
+    }
+}
+
+impl StoredRequest<'_> {
+    /// The store of the resource's objects, for this request.
+    pub fn store(&self) -> Store<'_> {
+        Store::new(self.scope(), self.storage)
+    }
+}
+
 impl Endpoints {
+    /// Handler of a connect subresource; 404 if this server has none.
+    fn connect_handler(
+        &self,
+        resource: &Resource,
+        info: &RequestInfo,
+        role: Option<&SubresourceKind>,
+    ) -> Result<Option<&ConnectHandler>, StatusError> {
+        if !matches!(role, Some(SubresourceKind::Connecter)) {
+            return Ok(None);
+        }
+        let path = format!("{}/{}", resource.plural, info.subresource);
+        let handler = self.connecters.get(&resource.kind.group, &path);
+        handler.map(Some).ok_or_else(unserved)
+    }
+
     /// Serves a request to a resource of this server.
     pub async fn serve(
         &self,
@@ -185,21 +250,23 @@ impl Endpoints {
         resource: &Arc<Resource>,
         request: Request,
     ) -> Response {
-        let routed = route::check(resource, &request.info, &request.parts.method);
+        let routed = route::subresource(resource, &request.info);
         let routed = routed.and_then(|sub| {
             let role = sub.map(|sub| &sub.role);
-            let connects = matches!(role, Some(SubresourceKind::Connecter(_)));
+            let handler = self.connect_handler(resource, &request.info, role)?;
+            let connects = matches!(handler, Some(ConnectHandler::Connecter(_)));
+            route::check(resource, &request.info, &request.parts.method, sub, handler)?;
             // The patch's media type is checked before the response's. A proxied PATCH does not patch an object.
             if request.info.verb == Verb::Patch && !connects {
                 patch::check(resource, &request)?;
             }
-            Ok((sub, accept(resource, role, &request)?))
+            Ok((sub, handler, accept(resource, role, handler, &request)?))
         });
         // The deprecation warning is only sent where a route exists.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
             deprecation::tell(resource, &request);
         }
-        let (subresource, accepted) = match routed {
+        let (subresource, handler, accepted) = match routed {
             Ok(routed) => routed,
             Err(error) => return failure_to(&request, error),
         };
@@ -209,11 +276,7 @@ impl Endpoints {
             _ => form_of_failures(&request, resource.conventions.cbor),
         };
         // Watches and proxied bodies are not compressed: their events and pieces are sent as they come.
-        let passed_on = request.info.verb == Verb::Watch
-            || subresource.is_some_and(|sub| {
-                use SubresourceKind::{Connecter, GetterWithOptions};
-                matches!(sub.role, Connecter(_) | GetterWithOptions(_))
-            });
+        let passed_on = request.info.verb == Verb::Watch || handler.is_some();
         let compress =
             self.features.compression && !passed_on && gzip::is_accepted(&request.parts.headers);
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
@@ -230,7 +293,7 @@ impl Endpoints {
             span: &span,
             has_own_labels: AtomicBool::new(false),
         };
-        let response = match span.scope(request.dispatch()).await {
+        let response = match span.scope(request.dispatch(handler)).await {
             Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
             Err(error) => failure_in(error, &form),
@@ -246,6 +309,7 @@ impl Endpoints {
 fn accept(
     resource: &Resource,
     role: Option<&SubresourceKind>,
+    handler: Option<&ConnectHandler>,
     request: &Request,
 ) -> Result<Accepted, StatusError> {
     let conventions = &resource.conventions;
@@ -255,13 +319,13 @@ fn accept(
     let accepted = negotiate::answer(headers, query, offer);
     let in_process = request.in_process;
     let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
-    if matches!(role, Some(SubresourceKind::Connecter(_))) {
+    if matches!(handler, Some(ConnectHandler::Connecter(_))) {
         return Ok(accepted.unwrap_or_default());
     }
     let header = negotiate::accept_header(headers);
     let produced = match request.info.verb {
-        Verb::List | Verb::Watch => conventions.cbor.list_types(),
-        _ => conventions.cbor.body_types(),
+        Verb::List | Verb::Watch => negotiate::list_types(conventions.cbor),
+        _ => negotiate::body_types(conventions.cbor),
     };
     if conventions.routing == Routing::Routes && !negotiate::is_routed(header, produced) {
         return Err(negotiate::not_acceptable(produced));
@@ -281,21 +345,20 @@ fn has_rows(resource: &Resource, role: Option<&SubresourceKind>) -> bool {
 
 impl<'a> ResourceRequest<'a> {
     /// Serves the request by its verb.
-    async fn dispatch(self) -> Result<Response, StatusError> {
+    async fn dispatch(self, handler: Option<&ConnectHandler>) -> Result<Response, StatusError> {
         let (resource, verb) = (self.resource, self.request.info.verb);
         if let Some(creater) = self.creater().filter(|_| verb == Verb::Create).cloned() {
             return self.create_unstored(&*creater).await;
         }
-        match self.subresource.map(|sub| &sub.role) {
-            Some(SubresourceKind::Connecter(connecter)) => return self.connect(&**connecter).await,
-            Some(SubresourceKind::GetterWithOptions(getter)) => {
+        match handler {
+            Some(ConnectHandler::Connecter(connecter)) => return self.connect(&**connecter).await,
+            Some(ConnectHandler::GetterWithOptions(getter)) => {
                 return self.get_with_options(&**getter).await;
             }
-            _ => {}
+            None => {}
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
-        let converted = ConvertedVersions::default();
-        let request = StoredRequest { resource_request: self, storage, converted };
+        let request = StoredRequest { resource_request: self, storage };
         match verb {
             Verb::Get => request.get().await,
             Verb::List => request.list().await,

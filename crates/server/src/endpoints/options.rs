@@ -9,12 +9,13 @@ use kevel_api::selector::field::{FieldSelector, Operator, Requirement};
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_store::Revision;
-use kevel_store::cache::{At, Selection};
+use kevel_store::cache::Selection;
 
-use super::version_selector::VersionSelector;
 use super::{ResourceRequest, StoredRequest};
-use crate::list_options::{ListOptions, parse_int, truthy};
-use crate::resource::FieldLabels;
+use kevel_registry::context::WriteOptions;
+use kevel_registry::list_options::{ListOptions, parse_int, parse_revision, truthy};
+use kevel_registry::resource::FieldLabels;
+use kevel_registry::store::{ObjectSelection, VersionSelector};
 
 /// Handling of unknown and duplicate fields (`fieldValidation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,18 +48,15 @@ impl OptionsKind {
 /// Longest name of a field manager in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
 
-/// Options of a write.
+/// Options of a request that writes.
 #[derive(Debug)]
-pub(super) struct WriteOptions {
-    pub dry_run: bool,
+pub(super) struct RequestOptions {
     pub field_validation: FieldValidation,
-    pub field_manager: String,
-    /// Whether managedFields are computed from the change; an apply computes its own.
-    pub tracked: bool,
+    pub write: WriteOptions,
 }
 
 impl ResourceRequest<'_> {
-    pub(super) fn write_options(&self, kind: OptionsKind) -> Result<WriteOptions, StatusError> {
+    pub(super) fn write_options(&self, kind: OptionsKind) -> Result<RequestOptions, StatusError> {
         let manager = self.parameter("fieldManager").unwrap_or_default();
         let mut errors = Vec::new();
         if kind == OptionsKind::Apply && manager.is_empty() {
@@ -91,12 +89,12 @@ impl ResourceRequest<'_> {
             "" => self.default_manager(),
             name => name.to_owned(),
         };
-        Ok(WriteOptions {
+        let write = WriteOptions {
             dry_run: !dry_run.is_empty(),
-            field_validation,
             field_manager,
             tracked: kind != OptionsKind::Apply,
-        })
+        };
+        Ok(RequestOptions { field_validation, write })
     }
 
     /// Default field manager: the user agent up to the first slash.
@@ -129,8 +127,8 @@ fn invalid_manager(manager: &str) -> Vec<FieldError> {
 }
 
 impl StoredRequest<'_> {
-    /// Selection of a list or watch, and the part of its field selector that must be matched in the requested version.
-    pub(super) fn selection(&self) -> Result<(Selection, Option<VersionSelector>), StatusError> {
+    /// Selection of a list or watch.
+    pub(super) fn selection(&self) -> Result<ObjectSelection, StatusError> {
         let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
@@ -142,14 +140,16 @@ impl StoredRequest<'_> {
         if !self.name().is_empty() {
             self.select_name(&mut fields)?;
         }
-        self.check_path(self.name())?;
+        let store = self.store();
+        store.check_path(self.name())?;
         let prefix = match self.namespace() {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
-        let of_version = VersionSelector::take(self, &mut fields);
+        let of_version = VersionSelector::take(&store, &mut fields);
         let (paths, shard) = (self.storage.fields.clone(), self.shard()?);
-        Ok((Selection { prefix, labels, fields, paths, shard }, of_version))
+        let cached = Selection { prefix, labels, fields, paths, shard };
+        Ok(ObjectSelection { cached, of_version })
     }
 
     /// The requested shard of the objects, if there is one.
@@ -211,35 +211,14 @@ impl StoredRequest<'_> {
     /// Parameter `resourceVersion`; `None` if it is empty.
     pub(super) fn revision(&self) -> Result<Option<Revision>, StatusError> {
         let text = self.parameter("resourceVersion").unwrap_or_default();
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let parsed: Result<u64, _> = text.parse();
-        parsed.map(|number| Some(Revision(number))).map_err(|_| {
-            let error = bad_revision(text);
-            StatusError::bad_request(format!("invalid resource version: {error}"))
-        })
+        parse_revision(text)
+            .map_err(|error| StatusError::bad_request(format!("invalid resource version: {error}")))
     }
 
-    /// Parameter `resourceVersion` of a GET or watch. The reference answers an invalid one with a 500.
+    /// Parameter `resourceVersion` of a watch. The reference answers an invalid one with a 500.
     pub(super) fn plain_revision(&self) -> Result<Option<Revision>, StatusError> {
         let text = self.parameter("resourceVersion").unwrap_or_default();
-        self.revision().map_err(|_| StatusError::unknown(500, bad_revision(text)))
-    }
-
-    /// Freshness of `resourceVersion=0`: any cached state, or consistent if the watch cache is off.
-    pub(super) fn any(&self) -> At {
-        if self.storage.registry.watch_cache { At::Any } else { At::Consistent }
-    }
-
-    /// Freshness of a GET.
-    pub(super) fn get_at(&self) -> Result<At, StatusError> {
-        let revision = self.plain_revision()?;
-        Ok(match revision {
-            None => At::Consistent,
-            Some(Revision(0)) => self.any(),
-            Some(revision) => At::NotOlderThan(revision),
-        })
+        parse_revision(text).map_err(|error| StatusError::unknown(500, error))
     }
 }
 
@@ -250,9 +229,4 @@ pub(super) fn unsupported_dry_run(stages: &[impl AsRef<str>]) -> Option<FieldErr
     let error =
         || FieldError::not_supported(&Path::new("dryRun"), BadValue::strings(&stages), ["All"]);
     (!known).then(error)
-}
-
-fn bad_revision(text: &str) -> FieldError {
-    let message = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-    FieldError::invalid(&Path::new("resourceVersion"), text, message)
 }

@@ -4,7 +4,7 @@ use kevel_api::schema::{Scalar, Schema};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
-use crate::list_options::{parse_int, parse_uint, truthy};
+use kevel_registry::list_options::{parse_int, parse_uint, truthy};
 
 /// Go's zero time, for a parameter that is not a valid time.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
@@ -108,7 +108,7 @@ mod tests {
             ("PodLogOptions", "tailLines=x", r#"strconv.ParseInt: parsing "x": invalid syntax"#),
         ] {
             let schema = builtin::schema("", "v1", kind).unwrap();
-            let found = decode_parameters(&crate::query::pairs(query), schema);
+            let found = decode_parameters(&kevel_registry::query::pairs(query), schema);
             let found = match found {
                 Ok(object) => {
                     let mut text = Vec::new();

@@ -18,14 +18,14 @@ use kevel_patch::{
 use super::StoredRequest;
 use super::apply::Configuration;
 use super::decode::{check_size, normalize, with_defaults};
-use super::options::{FieldValidation, OptionsKind, WriteOptions};
+use super::options::{FieldValidation, OptionsKind, RequestOptions};
 use super::route::name_required;
 use super::said_kind::{other_kind, other_version_said};
-use super::update::Existing;
-use crate::failure::{bare, bare_with};
 use crate::handler::Response;
 use crate::request::Request;
-use crate::resource::{Resource, Routing};
+use kevel_registry::failure::{bare, bare_with};
+use kevel_registry::resource::{Resource, Routing};
+use kevel_registry::store::{Existing, Store};
 
 /// Bytes that the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
@@ -86,18 +86,19 @@ impl StoredRequest<'_> {
         self.span.event("Recorded the audit event");
         // A decoding error is reported only after the object has been read: NotFound comes first.
         let patch = self.read_patch(&media, &body, &options);
-        self.replace(&options, |request, existing| {
+        let make = |_: &Store<'_>, existing: &Existing| {
             let patch = patch.as_ref().map_err(StatusError::clone)?;
-            request.patched(existing, patch, &options)
-        })
-        .await
+            self.patched(existing, patch, &options)
+        };
+        let written = self.store().update_with(&options.write, make).await?;
+        self.written(written).await
     }
 
     fn read_patch(
         &self,
         media: &str,
         body: &Bytes,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<ReadPatch, StatusError> {
         let unknown = unknown_fields(options);
         let (patch, problems) = match media {
@@ -136,12 +137,13 @@ impl StoredRequest<'_> {
         &self,
         existing: &Existing,
         read: &ReadPatch,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<Value, StatusError> {
         let ReadPatch { patch, body, fractions, problems } = read;
         let ty = self.ty();
         let schema = ty.schema();
-        let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
+        let store = self.store();
+        let scale = store.scale().map(|_| store.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
         // Every patch encodes raw documents inside the object again, which changes their bytes.
         let documents = |of: StructSchema<'_>| of.flags().has(StructFlags::DOCUMENTS);
@@ -213,12 +215,13 @@ impl StoredRequest<'_> {
         }
         let value = with_defaults(value, &self.ty(), self.request.clock())?;
         let mut value = normalize(value, self.kind(), &self.ty())?;
-        self.identify(&mut value)?;
-        self.unview(value, &existing.value)
+        let store = self.store();
+        store.identify(&mut value)?;
+        store.unview(value, &existing.value)
     }
 
     /// Decodes the result of a JSON or merge patch by the kind that it names.
-    fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<ReadObject, String> {
+    fn decode_patched(&self, text: &[u8], options: &RequestOptions) -> Result<ReadObject, String> {
         let ty = self.ty();
         let meta = json::type_meta(text)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
@@ -249,7 +252,7 @@ impl StoredRequest<'_> {
         &self,
         text: &[u8],
         said: &GroupVersionKind,
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<ReadObject, String> {
         let schema = builtin::schema(&said.group, &said.version, &said.kind);
         let schema = schema.ok_or_else(|| format!("no kind {said}"))?;
@@ -273,7 +276,7 @@ impl StoredRequest<'_> {
         &self,
         mut changed: Value,
         text: &[u8],
-        options: &WriteOptions,
+        options: &RequestOptions,
     ) -> Result<ReadObject, String> {
         let ty = self.ty();
         let decoded = match json::decode(text, ty.schema(), unknown_fields(options)) {
@@ -308,7 +311,7 @@ impl StoredRequest<'_> {
     }
 
     /// Reports problems by `fieldValidation`: an error for Strict, warnings for Warn.
-    fn mind(&self, problems: Vec<String>, options: &WriteOptions) -> Result<(), String> {
+    fn mind(&self, problems: Vec<String>, options: &RequestOptions) -> Result<(), String> {
         match options.field_validation {
             FieldValidation::Strict if !problems.is_empty() => Err(json::strict_message(&problems)),
             FieldValidation::Ignore => Ok(()),
@@ -355,7 +358,7 @@ fn media(request: &Request) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-fn unknown_fields(options: &WriteOptions) -> json::Unknown {
+fn unknown_fields(options: &RequestOptions) -> json::Unknown {
     match options.field_validation {
         FieldValidation::Ignore => json::Unknown::Ignore,
         FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::gvk::{GroupKind, GroupVersion, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -11,7 +10,8 @@ use super::{ResourceRequest, StoredRequest};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
 use crate::responses::{InHand, encode, respond};
-use crate::type_ref::TypeRef;
+use kevel_registry::store::{Written, WrittenObject};
+use kevel_registry::type_ref::TypeRef;
 
 impl StoredRequest<'_> {
     /// Responds with an object's wire bytes. They are not decoded if the client accepts the stored version and format.
@@ -33,8 +33,18 @@ impl StoredRequest<'_> {
             body.push(b'\n');
             return serializing.finish(Ok(respond(code, MediaType::Json.name(), body)));
         }
-        let value = self.view(self.served(wire).await?)?;
+        let store = self.store();
+        let value = store.view(store.served(wire).await?)?;
         self.value(code, value).await
+    }
+
+    /// Responds with an object that has been written.
+    pub(super) async fn written(&self, written: Written) -> Result<Response, StatusError> {
+        let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+        match written.object {
+            WrittenObject::Wire(wire) => self.object(code, &wire).await,
+            WrittenObject::Tree(value) => self.value(code, value).await,
+        }
     }
 
     /// `{"kind":"Pod","apiVersion":"v1",`
@@ -45,15 +55,6 @@ impl StoredRequest<'_> {
             true => format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#),
             false => format!(r#"{{"kind":"{kind}","apiVersion":"{version}","#),
         }
-    }
-
-    /// Decodes an object in the requested version.
-    pub(super) async fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
-        kevel_compute::expect(&self.request.meter, wire.len()).await;
-        if self.storage.shows(wire, &self.resource.kind) {
-            return self.storage.read(wire).map_err(StatusError::internal);
-        }
-        self.storage.read_in(wire, &self.resource.kind.group_version()).await
     }
 
     /// An object's tree as a response, in the shape and format that the client accepts.
@@ -83,42 +84,10 @@ impl StoredRequest<'_> {
 impl ResourceRequest<'_> {
     /// The 406 for a request of PartialObjectMetadataList where the result is an object, or the other way round.
     pub(super) fn misfit(&self, asked: &str, is: &str, suffix: &str) -> StatusError {
-        let ty = self.go_type();
+        let ty = self.scope().go_type();
         let why =
             format!("you requested {asked}, but the requested object is {is} (*{ty}{suffix})");
         StatusError::unacceptable(why)
-    }
-
-    /// Name of the object's type in the reference: `core.Node`.
-    pub(super) fn go_type(&self) -> String {
-        let kind = self.kind();
-        let package = match kind.group.as_str() {
-            "" => "core",
-            group => group.split('.').next().unwrap_or_default(),
-        };
-        match self.resource.ty.is_unstructured() {
-            true => "unstructured.Unstructured".to_owned(),
-            false => format!("{package}.{}", kind.kind),
-        }
-    }
-
-    /// Group and kind in failures: those in the body of an unstructured object, else those of the path.
-    pub(super) fn said_group_kind(&self, object: &Value) -> GroupKind {
-        if !self.resource.ty.is_unstructured() {
-            return self.resource.group_kind();
-        }
-        let version = object.str_at(&["apiVersion"]).parse::<GroupVersion>().unwrap_or_default();
-        GroupKind::new(version.group, object.str_at(&["kind"]))
-    }
-
-    /// Kind of the request and response body: the resource's, or the subresource's.
-    pub(super) fn kind(&self) -> &GroupVersionKind {
-        self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)
-    }
-
-    /// Type of the response body: the resource's, or the subresource's.
-    pub(super) fn ty(&self) -> TypeRef {
-        self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
     }
 
     /// Encodes an object in the negotiated media type; for an in-process client it stays a tree.

@@ -3,10 +3,11 @@
 use http::Method;
 use kevel_api::status::StatusError;
 
-use crate::failure::{bare, unserved};
+use crate::connecter::{ConnectHandler, Connecter};
 use crate::request_info::{Depth, RequestInfo};
-use crate::resource::{Connecter, Resource, Routing, Subresource, SubresourceKind};
-use crate::verb::Verb;
+use kevel_registry::failure::{bare, unserved};
+use kevel_registry::resource::{Resource, Routing, Subresource};
+use kevel_registry::verb::Verb;
 
 /// HTTP methods and the verbs that they mean.
 type Routes = &'static [(Method, Verb)];
@@ -33,34 +34,40 @@ const SUBRESOURCE: Routes = &[
 ];
 const WATCH: Routes = &[(Method::GET, Verb::Watch)];
 
-/// Checks that a route exists, and returns the requested subresource, if any.
-pub(super) fn check<'r>(
+/// The subresource that a path names, if it names one.
+pub(super) fn subresource<'r>(
     resource: &'r Resource,
     info: &RequestInfo,
-    method: &Method,
 ) -> Result<Option<&'r Subresource>, StatusError> {
-    let routing = resource.conventions.routing;
-    let missing = || match routing {
+    let missing = || match resource.conventions.routing {
         Routing::Routes => unserved(),
         Routing::Verbs => StatusError::not_found(&resource.group_resource(), &info.name),
     };
-    let subresource = match info.subresource.as_str() {
-        "" => None,
-        name => Some(resource.subresources.get(name).ok_or_else(missing)?),
-    };
+    match info.subresource.as_str() {
+        "" => Ok(None),
+        name => resource.subresources.get(name).map(Some).ok_or_else(missing),
+    }
+}
+
+/// Checks that a route exists.
+pub(super) fn check(
+    resource: &Resource,
+    info: &RequestInfo,
+    method: &Method,
+    subresource: Option<&Subresource>,
+    handler: Option<&ConnectHandler>,
+) -> Result<(), StatusError> {
+    if let Some(ConnectHandler::Connecter(connecter)) = handler {
+        return check_connect(resource, &**connecter, info, method);
+    }
     let allows = |verb: Verb| match subresource {
         None => resource.allows(verb),
         Some(sub) => sub.verbs.contains(&verb),
     };
-    if let Some(SubresourceKind::Connecter(connecter)) = subresource.map(|sub| &sub.role) {
-        check_connect(resource, &**connecter, info, method)?;
-        return Ok(subresource);
+    match resource.conventions.routing {
+        Routing::Routes => check_routes(resource, info, method, allows),
+        Routing::Verbs => check_verb(resource, info, allows),
     }
-    match routing {
-        Routing::Routes => check_routes(resource, info, method, allows)?,
-        Routing::Verbs => check_verb(resource, info, allows)?,
-    }
-    Ok(subresource)
 }
 
 /// Whether the path's scope (namespaced or not) fits the resource. With `Routing::Routes` all paths are handled here

@@ -5,7 +5,7 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind, ParseGroupVersionError};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
-use crate::resource::api_version;
+use kevel_registry::resource::api_version;
 
 /// Place in the source where the reference says that its scheme was made; release builds name this one for all schemes.
 pub(super) const SCHEME: &str = "pkg/runtime/scheme.go:111";

@@ -5,15 +5,14 @@ use http::header::{ACCEPT, USER_AGENT};
 use kevel_api::status::StatusError;
 use kevel_trace::{KeyValue, TraceSpan, number, text};
 
-use super::{ResourceRequest, StoredRequest};
+use super::ResourceRequest;
 use crate::audit::source_ips;
 use crate::chain::{Hold, hold, logged};
 use crate::handler::Response;
-use crate::list_options::truthy;
 use crate::negotiate::MediaType;
 use crate::request::Request;
-use crate::storage::shown_key;
-use crate::verb::Verb;
+use kevel_registry::list_options::truthy;
+use kevel_registry::verb::Verb;
 
 /// Longest user agent of a span, in bytes, as in the reference.
 const MAX_USER_AGENT: usize = 1024;
@@ -35,7 +34,7 @@ pub(super) fn of_verb(request: &Request) -> TraceSpan {
 
 /// Whether a watch begins with the state, and tells where that ends.
 fn is_watch_list(request: &Request) -> bool {
-    let has = |name| crate::query::first(&request.info.query, name).is_some_and(truthy);
+    let has = |name| kevel_registry::query::first(&request.info.query, name).is_some_and(truthy);
     has("sendInitialEvents") && has("allowWatchBookmarks")
 }
 
@@ -144,48 +143,6 @@ fn encoder(media: MediaType, raw: bool, pretty: bool, version: &str) -> String {
         }
     };
     format!(r#"{{"encodeGV":"{version}","encoder":{encoder},"name":"versioning"}}"#)
-}
-
-impl StoredRequest<'_> {
-    /// Starts the span of a write of the store.
-    pub(super) fn storage_span(&self, name: &'static str, object: &str) -> TraceSpan {
-        kevel_trace::start(name, || {
-            let mut fields = self.key_fields(object);
-            let of = self.group_resource();
-            fields.extend([
-                text("type", format!("*{}", self.go_type())),
-                text("group", of.group.as_str()),
-                text("resource", of.resource.as_str()),
-            ]);
-            fields
-        })
-    }
-
-    /// Starts the span of a read of one object from the cache.
-    pub(super) fn get_span(&self) -> TraceSpan {
-        kevel_trace::start("cacher.Get", || {
-            let mut fields = self.key_fields(self.name());
-            let version = self.parameter("resourceVersion").unwrap_or_default();
-            fields.push(text("resource-version", version));
-            fields
-        })
-    }
-
-    /// Starts the span of a read of many objects from the cache.
-    pub(super) fn cache_span(&self, name: &'static str) -> TraceSpan {
-        kevel_trace::start(name, || {
-            let audit_id = logged(&self.request.audit_id);
-            vec![text("audit-id", audit_id), text("type", self.group_resource().to_string())]
-        })
-    }
-
-    fn key_fields(&self, object: &str) -> Vec<KeyValue> {
-        let local = crate::storage::local_key(self.namespace(), object);
-        let key = shown_key(&self.storage.key_of(&local));
-        let slash = if key.starts_with('/') { "" } else { "/" };
-        let audit_id = logged(&self.request.audit_id);
-        vec![text("audit-id", audit_id), text("key", format!("{slash}{key}"))]
-    }
 }
 
 /// Encoding of a response.

@@ -12,11 +12,11 @@ use thin_vec::ThinVec;
 
 use super::StoredRequest;
 use super::watch::INITIAL_EVENTS_END;
-use crate::columns::{Column, Columns, NameAndCreation, descriptions};
-use crate::metadata;
-use crate::resource::{Resource, SubresourceKind};
-use crate::storage::Storage;
-use crate::type_ref::TypeRef;
+use kevel_registry::columns::{Column, Columns, NameAndCreation, descriptions};
+use kevel_registry::metadata;
+use kevel_registry::resource::{Resource, SubresourceKind};
+use kevel_registry::storage::Storage;
+use kevel_registry::type_ref::TypeRef;
 
 /// Converts the objects of a request into Table rows (upstream: `TableConvertor`).
 pub(super) struct Printer {

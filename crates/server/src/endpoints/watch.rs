@@ -12,20 +12,20 @@ use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
 use kevel_trace::TraceSpan;
 
-use super::corrupt;
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
 use super::{StoredRequest, websocket};
 use crate::body::Body;
-use crate::failure::cache_error;
 use crate::flowcontrol::WatchHold;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{MediaType, Shape};
-use crate::resource::Resource;
 use crate::responses::{cbor_document, respond};
-use crate::storage::Storage;
-use crate::type_ref::TypeRef;
+use kevel_registry::failure::cache_error;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
+use kevel_registry::store::{WatchStart, lost};
+use kevel_registry::type_ref::TypeRef;
 
 /// Duration of a watch without a timeout.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -38,48 +38,24 @@ pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl StoredRequest<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
-        let (selection, of_version) = self.selection()?;
+        let selection = self.selection()?;
         let options = self.list_options()?;
         let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
         let revision = self.plain_revision()?;
-        let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
-        let span = self.cache_span("cacher.Watch");
-        span.event("watchCache locked acquired");
-        let watched = async {
-            Ok::<_, StatusError>(match (initial, revision) {
-                // Streaming list: the current state first, ended by a bookmark.
-                (Some(true), _) => {
-                    let at = match revision {
-                        None => At::Consistent,
-                        Some(Revision(0)) => At::Any,
-                        Some(revision) => At::NotOlderThan(revision),
-                    };
-                    let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
-                    (Some(s), w)
-                }
-                (None, None | Some(Revision(0))) => {
-                    let at = if revision.is_none() { At::Consistent } else { At::Any };
-                    let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
-                    (Some(s), w)
-                }
-                (_, Some(revision)) if revision.0 != 0 => {
-                    (None, cache.watch(selection, revision).await.map_err(cache_error)?)
-                }
-                _ => {
-                    let (_, w) = cache.list_watch(selection, At::Any).await.map_err(cache_error)?;
-                    (None, w)
-                }
-            })
+        let start = match (initial, revision) {
+            // Streaming list: the current state first, ended by a bookmark.
+            (Some(true), Some(revision)) if revision.0 != 0 => {
+                WatchStart::State(At::NotOlderThan(revision))
+            }
+            (Some(true) | None, None) => WatchStart::State(At::Consistent),
+            (Some(true) | None, Some(Revision(0))) => WatchStart::State(At::Any),
+            (_, Some(revision)) if revision.0 != 0 => WatchStart::After(revision),
+            _ => WatchStart::Now,
         };
-        let (snapshot, watcher) = span.scope(watched).await?;
-        span.event("watchCache fresh enough");
-        drop(span);
-        if let Some(snapshot) = &snapshot {
-            self.check_readable(snapshot, &prefix, "")?;
-        }
+        let (snapshot, watcher) = self.store().watch(selection.cached, start).await?;
         let encoder = Encoder::new(&self)?;
         let media = self.accepted.media.stream_name();
-        let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
+        let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(selection.of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
             // A watch from 0 or unset begins with the state even without `sendInitialEvents`, and gets the bookmark at
@@ -149,7 +125,7 @@ pub(super) struct Encoder {
 impl Encoder {
     fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
         if request.accepted.media == MediaType::Yaml {
-            let types = request.resource.conventions.cbor.stream_types();
+            let types = crate::negotiate::stream_types(request.resource.conventions.cbor);
             return Err(StatusError::not_acceptable(types));
         }
         let printer = match &request.accepted.shape {
@@ -239,7 +215,7 @@ impl Encoder {
         let wire = match object.wire() {
             Ok(wire) => wire,
             Err(error) => {
-                let status = corrupt::lost(object).filter(|_| event == DELETED);
+                let status = lost(object).filter(|_| event == DELETED);
                 return self.status(status.unwrap_or_else(|| StatusError::internal(error)), out);
             }
         };

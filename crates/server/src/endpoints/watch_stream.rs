@@ -14,14 +14,14 @@ use kevel_store::cache::{
 };
 use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 
-use super::version_selector::VersionSelector;
 use super::watch::Encoder;
+use kevel_registry::store::VersionSelector;
 use kevel_trace::TraceSpan;
 
 use crate::body::{PIECE, Piece, Pieces};
 use crate::flowcontrol::WatchSeats;
-use crate::future::Pending;
 use crate::lease::Lease;
+use kevel_component::future::Pending;
 
 /// Interval of bookmarks.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);

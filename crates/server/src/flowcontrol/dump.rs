@@ -7,10 +7,10 @@ use kevel_flowcontrol::dump;
 
 use super::FlowControl;
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::{Handler, Response};
-use crate::query;
 use crate::request::Request;
+use kevel_component::future::Pending;
+use kevel_registry::query;
 
 /// Kind of dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

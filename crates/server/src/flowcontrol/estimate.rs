@@ -4,7 +4,7 @@ use kevel_flowcontrol::{FlowSchema, ListRequest, WorkEstimate, WorkEstimator, Wo
 
 use super::ResourceFacts;
 use crate::request_info::RequestInfo;
-use crate::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Estimates a request; `watches` counts the watches that would see its change.
 pub(super) fn estimate(

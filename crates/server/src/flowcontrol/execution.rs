@@ -12,7 +12,7 @@ use crate::request_info::RequestInfo;
 
 /// Phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ExecutionPhase {
     Waiting,
     Executing,
 }
@@ -48,14 +48,14 @@ impl Drop for Executing {
 /// A request counted in a phase until this is dropped.
 pub(super) struct Mark {
     flow_control: Arc<FlowControl>,
-    phase: Phase,
+    phase: ExecutionPhase,
     mutating: bool,
     since: Instant,
 }
 
 impl FlowControl {
     /// Counts a request in a phase.
-    pub(super) fn enter(self: &Arc<Self>, phase: Phase, info: &RequestInfo) -> Mark {
+    pub(super) fn enter(self: &Arc<Self>, phase: ExecutionPhase, info: &RequestInfo) -> Mark {
         let mutating = !READ_ONLY.contains(&info.verb);
         let since = monotonic_now();
         watermark(&self.metrics, phase, mutating).enter(since, usize::MAX);
@@ -72,11 +72,11 @@ impl Drop for Mark {
     }
 }
 
-fn watermark(metrics: &Metrics, phase: Phase, mutating: bool) -> &InFlightWatermark {
+fn watermark(metrics: &Metrics, phase: ExecutionPhase, mutating: bool) -> &InFlightWatermark {
     match (phase, mutating) {
-        (Phase::Waiting, true) => &metrics.mutating_in_queue,
-        (Phase::Waiting, false) => &metrics.read_only_in_queue,
-        (Phase::Executing, true) => &metrics.mutating_in_flight,
-        (Phase::Executing, false) => &metrics.read_only_in_flight,
+        (ExecutionPhase::Waiting, true) => &metrics.mutating_in_queue,
+        (ExecutionPhase::Waiting, false) => &metrics.read_only_in_queue,
+        (ExecutionPhase::Executing, true) => &metrics.mutating_in_flight,
+        (ExecutionPhase::Executing, false) => &metrics.read_only_in_flight,
     }
 }

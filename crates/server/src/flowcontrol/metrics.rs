@@ -10,7 +10,7 @@ use kevel_flowcontrol::{
     ExecutionType, FlowObserver, Gauges, LevelGauges, Observer, RejectReason, TimingRatioHistogram,
 };
 
-use super::execution::Phase;
+use super::execution::ExecutionPhase;
 use super::read_vs_write::ReadVsWrite;
 use crate::metrics::{
     Counter, Description, Family, FloatGauge, Gauge, Histogram, Metric, Metrics, Text,
@@ -153,7 +153,9 @@ impl FlowMetrics {
     }
 
     pub(super) fn publish_read_vs_write(&self, requests: &ReadVsWrite) {
-        for (phase, phase_name) in [(Phase::Waiting, WAITING), (Phase::Executing, EXECUTING)] {
+        for (phase, phase_name) in
+            [(ExecutionPhase::Waiting, WAITING), (ExecutionPhase::Executing, EXECUTING)]
+        {
             for (mutating, kind) in [(false, "readOnly"), (true, "mutating")] {
                 let histogram = requests.read(phase, mutating);
                 self.read_vs_write.with(&[phase_name, kind]).set(&histogram);

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 pub use self::dump::{DUMPS, Dump, DumpHandler};
 pub(crate) use self::execution::Executing;
-use self::execution::Phase;
+use self::execution::ExecutionPhase;
 pub(crate) use self::log::FlowLog;
 use self::metrics::FlowMetrics;
 use self::read_vs_write::ReadVsWrite;
@@ -31,8 +31,8 @@ pub(crate) use self::watch::{WatchHold, WatchSeats};
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::RequestInfo;
-use crate::user::User;
-use crate::verb::Verb;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
 
 /// Read-only verbs. All others count as mutating.
 pub(crate) const READ_ONLY: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
@@ -140,12 +140,12 @@ impl FlowControl {
 
     /// Counts a waiting request, until the result is dropped.
     pub(crate) fn wait(self: &Arc<Self>, info: &RequestInfo) -> impl Send + use<> {
-        self.enter(Phase::Waiting, info)
+        self.enter(ExecutionPhase::Waiting, info)
     }
 
     /// Counts an executing request, as long as it has seats.
     pub(crate) fn execute(self: &Arc<Self>, info: &RequestInfo, admitted: Admitted) -> Executing {
-        Executing::new(admitted, self.enter(Phase::Executing, info))
+        Executing::new(admitted, self.enter(ExecutionPhase::Executing, info))
     }
 
     /// Seats and registration of a watch: the seats until its initialization.

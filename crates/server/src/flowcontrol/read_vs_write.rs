@@ -7,7 +7,7 @@ use kevel_clock::monotonic_now;
 use kevel_flowcontrol::TimingRatioHistogram;
 use kevel_flowcontrol::metrics::READ_VS_WRITE;
 
-use super::execution::Phase;
+use super::execution::ExecutionPhase;
 
 /// Waiting and executing requests, read-only and mutating, as fractions of the capacity.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Default for Meter {
 
 impl ReadVsWrite {
     /// Adds or removes requests.
-    pub(super) fn add(&self, phase: Phase, mutating: bool, now: Instant, change: i64) {
+    pub(super) fn add(&self, phase: ExecutionPhase, mutating: bool, now: Instant, change: i64) {
         let mut meter = self.meter(phase, mutating);
         meter.advance(now);
         meter.requests = meter.requests.saturating_add_signed(change);
@@ -43,7 +43,9 @@ impl ReadVsWrite {
     /// Sets the number of requests that may wait and execute.
     pub(super) fn set_capacity(&self, waiting: u64, executing: u64) {
         let now = monotonic_now();
-        for (phase, capacity) in [(Phase::Waiting, waiting), (Phase::Executing, executing)] {
+        for (phase, capacity) in
+            [(ExecutionPhase::Waiting, waiting), (ExecutionPhase::Executing, executing)]
+        {
             for mutating in [false, true] {
                 let mut meter = self.meter(phase, mutating);
                 meter.advance(now);
@@ -53,16 +55,16 @@ impl ReadVsWrite {
     }
 
     /// The histogram, advanced to now.
-    pub(super) fn read(&self, phase: Phase, mutating: bool) -> TimingRatioHistogram {
+    pub(super) fn read(&self, phase: ExecutionPhase, mutating: bool) -> TimingRatioHistogram {
         let mut meter = self.meter(phase, mutating);
         meter.advance(monotonic_now());
         meter.histogram.clone()
     }
 
-    fn meter(&self, phase: Phase, mutating: bool) -> MutexGuard<'_, Meter> {
+    fn meter(&self, phase: ExecutionPhase, mutating: bool) -> MutexGuard<'_, Meter> {
         let [read_only, writing] = match phase {
-            Phase::Waiting => &self.waiting,
-            Phase::Executing => &self.executing,
+            ExecutionPhase::Waiting => &self.waiting,
+            ExecutionPhase::Executing => &self.executing,
         };
         let meter = if mutating { writing } else { read_only };
         meter.lock().unwrap_or_else(PoisonError::into_inner)

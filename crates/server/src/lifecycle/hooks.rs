@@ -8,9 +8,9 @@ use kevel_compute::Metered;
 use tokio::task::JoinSet;
 
 use super::tasks::Tasks;
-use crate::future::Pending;
 use crate::health::Check;
-use crate::signals::Signal;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 
 /// Result of a hook.
 pub type HookResult = Result<(), String>;

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kevel_compute::Metered;
 
 use crate::health::Check;
-use crate::signals::Signal;
+use kevel_component::signals::Signal;
 
 /// Starts tasks, and records those that end before shutdown.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use kevel_server::lifecycle::Tasks;
-/// use kevel_server::signals::Signal;
+/// use kevel_component::signals::Signal;
 /// let tasks = Tasks::new(Signal::new("ShutdownInitiated"));
 /// tasks.spawn("follower", async { panic!("it cannot be") });
 /// while tasks.check().check().await.is_ok() {

@@ -4,7 +4,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, header};
 
 use crate::request_info::RequestInfo;
-use crate::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Connect subresources.
 const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];

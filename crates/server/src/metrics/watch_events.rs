@@ -8,7 +8,7 @@ use http::request::Parts;
 use super::Metrics;
 use super::metric::{Counter, Histogram};
 use crate::request_info::RequestInfo;
-use crate::verb::Verb;
+use kevel_registry::verb::Verb;
 
 /// Metrics of a watch's events, a request extension.
 #[derive(Clone, Debug)]

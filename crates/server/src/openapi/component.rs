@@ -11,8 +11,8 @@ use super::descriptions::with_values;
 use super::naming::{RENAMED, defined_name, full_name, is_built_in, scalar_name};
 use super::tree::{bare, group_version_kind, list, object, strings};
 use super::{descriptions, facts};
-use crate::resource::Resource;
-use crate::type_ref::TypeRef;
+use kevel_registry::resource::Resource;
+use kevel_registry::type_ref::TypeRef;
 
 /// Prefix of references to schemas.
 pub(super) const PREFIX: &str = "#/components/schemas/";

@@ -6,7 +6,7 @@ use kevel_codec::json;
 
 use super::component::{Component, Components, put, referring};
 use super::tree::{list, object, strings};
-use crate::resource::Resource;
+use kevel_registry::resource::Resource;
 
 /// A kind whose field descriptions hold for all kinds.
 const TYPICAL: &str = "io.k8s.api.core.v1.Pod";

@@ -15,7 +15,7 @@ use super::v2::{self, Json, Sink};
 use super::v2_protobuf::Protobuf;
 use super::v3::{self, Info};
 use crate::discovery::documents::Snapshot;
-use crate::resource::Resource;
+use kevel_registry::resource::Resource;
 
 /// A document in one form.
 #[derive(Clone, Debug, PartialEq, Eq)]

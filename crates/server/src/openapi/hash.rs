@@ -9,7 +9,7 @@ use ring::digest::{Context, SHA512};
 use super::About;
 use super::document::{names, rows};
 use crate::discovery::documents::Snapshot;
-use crate::resource::Resource;
+use kevel_registry::resource::Resource;
 
 /// To be changed with the way in which documents are written.
 const FORMAT: u32 = 1;

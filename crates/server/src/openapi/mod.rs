@@ -40,10 +40,10 @@ use self::document::{Document, make};
 use self::hash::Hashes;
 use crate::body::Body;
 use crate::discovery::documents::Snapshot;
-use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
-use crate::resource::Resources;
+use kevel_component::future::Pending;
+use kevel_registry::resource::Resources;
 
 /// Limit on the bytes of kept documents, compressed.
 const KEPT_BYTES: usize = 1 << 20;
@@ -159,7 +159,7 @@ impl OpenApi {
                 };
                 let (media, document) = accepted(accept, &V3_OFFERS)?;
                 let Some(_) = document else { return Some(not_acceptable()) };
-                let asked = crate::query::first(&request.info.query, "hash");
+                let asked = kevel_registry::query::first(&request.info.query, "hash");
                 if asked.is_some_and(|asked| !asked.is_empty() && asked != hash) {
                     return Some(moved(&relative_url(name, &hash)));
                 }

@@ -3,7 +3,7 @@
 use kevel_api::builtin;
 use kevel_api::schema::{Scalar, TypeId};
 
-use crate::resource::Resource;
+use kevel_registry::resource::Resource;
 
 /// `com.example.v1.Widget`
 pub(super) fn defined_name(row: &Resource, kind: &str) -> String {

@@ -9,9 +9,9 @@ use kevel_api::schema::{FieldFlags, Scalar, Schema};
 use super::PlainDocument;
 use super::component::Component;
 use super::operation_id::{id_and_tag, titled};
-use crate::resource::{Resource, Subresource};
-use crate::type_ref::TypeRef;
-use crate::verb::Verb;
+use kevel_registry::resource::{Resource, Subresource};
+use kevel_registry::type_ref::TypeRef;
+use kevel_registry::verb::Verb;
 
 /// Operations of a path, by method.
 pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;

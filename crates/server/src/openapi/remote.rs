@@ -9,9 +9,9 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::{self, Unknown};
 
 use super::v2::Sink;
-use crate::future::Pending;
 use crate::handler::Response;
 use crate::request::Request;
+use kevel_component::future::Pending;
 
 /// Source of the aggregated servers' documents.
 pub trait Remote: Send + Sync + 'static {

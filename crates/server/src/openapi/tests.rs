@@ -6,7 +6,7 @@ use kevel_test_support::{facts, openapi};
 use super::document::names;
 use super::*;
 use crate::discovery::tests::{parse, request, rows, widgets};
-use crate::resource::Resource;
+use kevel_registry::resource::Resource;
 
 /// The parts of a document, each with its digest.
 type Digests = BTreeMap<String, String>;

@@ -3,7 +3,7 @@
 use http::Uri;
 use kevel_api::quote::quote;
 
-use crate::query::escape_path;
+use kevel_registry::query::escape_path;
 
 /// URL of a backend. Its path is decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -27,8 +27,8 @@ use kevel_streaming::upgrade::is_upgrade_request;
 
 use crate::body::{Body, Broken, Piece, Pieces};
 use crate::handler::Response;
-use crate::query::escape_path;
 use crate::request::{Request, RequestBody, json_text};
+use kevel_registry::query::escape_path;
 use rewrite::Rewriter;
 
 /// Proxies a request to a location (upstream: `UpgradeAwareHandler`).

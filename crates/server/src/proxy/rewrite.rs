@@ -10,7 +10,7 @@ use kevel_api::status::StatusError;
 use super::html::{Coded, Html};
 use super::location::clean;
 use crate::body::{Body, Broken, Piece, Pieces};
-use crate::query::escape_path;
+use kevel_registry::query::escape_path;
 
 /// Rewrites links to the backend so that they lead through the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]

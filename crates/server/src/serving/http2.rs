@@ -23,7 +23,7 @@ use super::requests::{Requests, ResponseBody};
 use super::streams::{Start, Streams};
 use super::turns::Turns;
 use crate::body::Broken;
-use crate::future::Pending;
+use kevel_component::future::Pending;
 
 /// Rounds of streams before the output is sent.
 const MOST_TURNS: usize = 16;

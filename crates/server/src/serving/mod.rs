@@ -34,7 +34,7 @@ pub use tls::{ServingCertificate, Tls, TlsOptions};
 pub use upgrade::{Taken, Upgrade};
 
 use crate::handler::Handler;
-use crate::signals::Signal;
+use kevel_component::signals::Signal;
 use ongoing::{Connections, Order};
 
 /// Resource limits per client. The numbers are the reference's, where it has any.

@@ -17,11 +17,11 @@ use super::backlog::Backlog;
 use super::ongoing::{Exchange, Ongoing, Order};
 use super::upgrade::Next;
 use crate::body::{Body, Broken};
-use crate::future::Pending;
 use crate::handler::Abort;
 use crate::handler::{Handler, Response};
 use crate::incoming::IncomingBody;
 use crate::request::{Connection, Request, RequestBody};
+use kevel_component::future::Pending;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 

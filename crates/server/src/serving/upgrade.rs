@@ -7,8 +7,8 @@ use hyper_util::rt::TokioIo;
 
 use super::ongoing::{Exchange, Ongoing};
 use crate::body::Body;
-use crate::future::Pending;
 use crate::handler::Response;
+use kevel_component::future::Pending;
 
 /// Extension of a 101 response: the function that takes the connection over. The response's body is not sent but passed
 /// to it, with the values that filters attached: the exchange lasts as long.

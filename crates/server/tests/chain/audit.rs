@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
+use kevel_component::future::Pending;
+use kevel_registry::audit::AuditEvent as _;
 use kevel_server::audit::{AuditMetrics, Auditor, Backend, Event, Policy, Stage};
 use kevel_server::body::{Body, Piece, Pieces};
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 
 use crate::support::{TestChain, handler, read, request, text};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::header::{ETAG, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use kevel_registry::user::User;
 use kevel_server::handler::Handler;
-use kevel_server::user::User;
 use kevel_test_support::until;
 use tokio::sync::Notify;
 

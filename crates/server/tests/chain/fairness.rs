@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use kevel_flowcontrol::WorkEstimator;
+use kevel_registry::user::User;
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::user::User;
 use kevel_test_support::{soon, until};
 use tokio::sync::Notify;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use kevel_registry::user::User;
 use kevel_server::authentication::{Anonymous, AuthenticatedGroup};
-use kevel_server::user::User;
 
 use crate::support::{Rules, TestChain, Users, handler, message, read, request, text};
 

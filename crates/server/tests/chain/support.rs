@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::audit::{AuditMetrics, Auditor, Backend, Event, Policy};
 use kevel_server::authentication::{
     Anonymous, Authenticated, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
@@ -17,11 +19,9 @@ use kevel_server::authorization::{AlwaysAllow, Attributes, Authorizer, Opinion};
 use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::ClientIdentity;
 use kevel_server::chain::{self, Config};
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request::{Request, RequestBody};
-use kevel_server::user::User;
 
 /// A chain to be built: every request is jane's, and allowed.
 pub struct TestChain {

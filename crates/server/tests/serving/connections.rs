@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
+use kevel_component::signals::Signals;
 use kevel_server::health::{Check, Health};
 use kevel_server::serving::Limits;
-use kevel_server::signals::Signals;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Start;

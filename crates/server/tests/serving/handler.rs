@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body_util::BodyExt as _;
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::Certificate;
-use kevel_server::future::Pending;
 use kevel_server::handler::Abort;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::serving::{Taken, Upgrade};
-use kevel_server::signals::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// `/wait` responds once `go` is signaled; `/stream` sends a piece, and a second one then; `/close` closes the

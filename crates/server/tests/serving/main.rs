@@ -16,12 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_component::signals::Signal;
 use kevel_server::certificates::{AltNames, Authority, CaBundle, Dynamic, Issued, Subject};
 use kevel_server::handler::Handler;
 use kevel_server::serving::{
     Limits, Listen, SecureServing, Serving, ServingCertificate, Tls, TlsOptions, listen, serve,
 };
-use kevel_server::signals::Signal;
 
 /// A server with a certificate of its own CA.
 struct Server {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kevel_server::audit::{
-    Backend, Batch, Buffered, Errors, Event, Level, Throttle, Truncate, Webhook,
-};
+use kevel_component::signals::Signal;
+use kevel_registry::audit::Level;
+use kevel_server::audit::{Backend, Batch, Buffered, Errors, Event, Throttle, Truncate, Webhook};
 use kevel_server::metrics::Metrics;
-use kevel_server::signals::Signal;
 use kevel_server::webhook::{Backoff, Client};
 
 use crate::Receiver;

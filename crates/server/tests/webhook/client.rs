@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use kevel_component::signals::Signal;
 use kevel_server::certificates::Authority;
-use kevel_server::signals::Signal;
 use kevel_server::webhook::{
     Client, Credentials, Endpoint, Error, Identity, MAX_ANSWER, succeeded,
 };

@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderValue, StatusCode, header};
+use kevel_component::future::Pending;
+use kevel_component::signals::Signal;
 use kevel_server::body::Body;
 use kevel_server::certificates::{
     AltNames, Authority, CaBundle, Certificate, Dynamic, Issued, Subject,
 };
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::serving::{
     Limits, Listen, SecureServing, Serving, Tls, TlsOptions, listen, serve,
 };
-use kevel_server::signals::Signal;
 use kevel_server::webhook::Endpoint;
 use tokio::sync::Notify;
 

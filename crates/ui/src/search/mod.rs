@@ -11,12 +11,12 @@ use std::time::Duration;
 use http::StatusCode;
 use kevel_api::value::{Map, Value};
 use kevel_clock::Stopwatch;
+use kevel_component::future::Pending;
+use kevel_registry::resource::Resources;
+use kevel_registry::{query as url_query, user::User};
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
-use kevel_server::resource::Resources;
-use kevel_server::{query as url_query, user::User};
 use tokio::sync::Semaphore;
 
 pub use rights::SearchAuthorizer;

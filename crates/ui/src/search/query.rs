@@ -1,9 +1,9 @@
 //! Words of a search: what is looked for, and how well an object fits.
 
 use kevel_api::value::Value;
-use kevel_server::resource::Resource;
-use kevel_server::storage::Storage;
-use kevel_server::verb::Verb;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
+use kevel_registry::verb::Verb;
 use kevel_store::cache::Object;
 
 /// Longest text of a search in bytes.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kevel_component::future::Pending;
+use kevel_registry::resource::Resource;
+use kevel_registry::user::{ALL_AUTHENTICATED, User};
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::future::Pending;
-use kevel_server::resource::Resource;
 use kevel_server::selectors::Selectors;
-use kevel_server::user::{ALL_AUTHENTICATED, User};
 
 use super::SEARCH_PATH;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kevel_api::value::{Map, Value};
 use kevel_clock::Stopwatch;
-use kevel_server::resource::Resource;
-use kevel_server::storage::Storage;
+use kevel_registry::resource::Resource;
+use kevel_registry::storage::Storage;
 use kevel_store::cache::{Cache, Object, Snapshot};
 
 use super::query::{Score, SearchQuery};

@@ -12,10 +12,10 @@ use std::time::Duration;
 use kevel_api::status::{StatusCause, StatusError, reason};
 use kevel_api::value::Value;
 use kevel_clock::Stopwatch;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::endpoints::settle_changed;
-use kevel_server::future::Pending;
 
 use self::mutator::{Mutation, Mutator};
 use self::object::{PatchError, Patched};

@@ -6,8 +6,8 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::json_patch::Error as JsonPatchError;
 use kevel_patch::managed_fields::merge_configuration;
-use kevel_server::resource::api_version;
-use kevel_server::type_ref::TypeRef;
+use kevel_registry::resource::api_version;
+use kevel_registry::type_ref::TypeRef;
 
 use crate::scheme;
 

@@ -1,7 +1,7 @@
 //! Audit annotations of validating policies.
 
 use kevel_api::json_string::write_json_string;
-use kevel_server::audit::AuditContext;
+use kevel_registry::audit::AuditEvent;
 
 use crate::policy::definition::Binding;
 
@@ -32,7 +32,7 @@ impl AuditAnnotations {
     }
 
     /// Adds all annotations to the audit event.
-    pub fn publish(&self, audit: &AuditContext) {
+    pub fn publish(&self, audit: &dyn AuditEvent) {
         self.0.iter().for_each(|(key, values)| audit.annotate(key, &values.join(", ")));
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusCause, StatusError, reason};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Plugin, ready};
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
 
 use self::annotations::{AuditAnnotations, validation_failure};
 use self::validator::{Annotation, Decision, ValidateResult, Validator};

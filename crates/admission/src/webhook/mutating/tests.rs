@@ -6,15 +6,15 @@ use std::sync::Mutex;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::{Admission, Operation, OperationOptions};
+use kevel_registry::admission::{Admission, Operation, OperationOptions};
+use kevel_registry::columns::NameAndCreation;
+use kevel_registry::resource::{Conventions, Resource};
+use kevel_registry::strategy::Generic;
+use kevel_registry::type_ref::TypeRef;
+use kevel_registry::user::User;
+use kevel_registry::verb::Verb;
+use kevel_registry::warnings::Warnings;
 use kevel_server::audit::AuditContext;
-use kevel_server::columns::NameAndCreation;
-use kevel_server::request::Warnings;
-use kevel_server::resource::{Conventions, Resource};
-use kevel_server::strategy::Generic;
-use kevel_server::type_ref::TypeRef;
-use kevel_server::user::User;
-use kevel_server::verb::Verb;
 
 use super::*;
 

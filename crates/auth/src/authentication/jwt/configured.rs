@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use kevel_component::future::Pending;
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator, TokenUnion};
 use kevel_server::certificates::Dynamic;
 use kevel_server::egress::EgressSelector;
-use kevel_server::future::Pending;
 use tokio::time::{sleep, timeout};
 
 use super::{JwtMetrics, JwtTokens};

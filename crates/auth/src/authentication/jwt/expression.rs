@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use kevel_api::value::{Map, Value};
 use kevel_cel::{Activation, Budget, DeclType, Environment, Program, Type};
-use kevel_server::user::User;
+use kevel_registry::user::User;
 
 /// Input and result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Mapping of a token's claims to its user.
 
 use kevel_api::value::Value;
-use kevel_server::user::{CREDENTIAL_ID, User};
+use kevel_registry::user::{CREDENTIAL_ID, User};
 
 use super::super::configuration::{ClaimMapping, JwtConfiguration};
 use super::expression::{Expression, Over};

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 
 use kevel_api::quote::quote;
 use kevel_clock::Stopwatch;
+use kevel_component::future::Pending;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
 use kevel_server::certificates::verify::Purpose;
 use kevel_server::certificates::warn_unable_to_sign;
 use kevel_server::egress::{Dialer, EgressSelector, EgressType, LookupError};
-use kevel_server::future::Pending;
 use kevel_server::webhook::Documents;
 
 pub use self::configured::{ConfiguredTokens, Source};

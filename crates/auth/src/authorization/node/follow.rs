@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::Value;
+use kevel_registry::storage::Storage;
+use kevel_registry::storages::Storages;
 use kevel_server::lifecycle::Tasks;
-use kevel_server::storage::Storage;
-use kevel_server::storages::Storages;
 use kevel_store::cache::{At, CacheError, Object, Selection};
 
 use super::NodeAuthorizer;

@@ -13,10 +13,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_clock::Stopwatch;
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Opinion, Rules};
-use kevel_server::future::Pending;
 use kevel_server::metrics::{Description, Family, Histogram, Metrics};
-use kevel_server::user::User;
 
 use self::graph::{Graph, Kind, Vertex};
 use crate::PolicyRule;

@@ -1,8 +1,8 @@
 use kevel_clock::Stopwatch;
 use kevel_codec::json::{Unknown, decode_any};
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Decision};
 use kevel_server::request_info::RequestInfo;
-use kevel_server::user::User;
 
 use super::graph::Kind;
 use super::{NodeAuthorizer, NodeFeatures};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use kevel_api::value::Value;
 use kevel_clock::{Clock, Stopwatch};
+use kevel_component::future::Pending;
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::future::Pending;
-use kevel_server::user::User;
 use kevel_server::webhook::{AnswerCache, Backoff, CacheKey, Client, Error, succeeded};
 
 pub use self::review::ReviewVersion;

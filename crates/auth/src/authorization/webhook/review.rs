@@ -5,8 +5,8 @@ use kevel_api::builtin;
 use kevel_api::selector::{field, label};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{self, Unknown};
+use kevel_registry::user::User;
 use kevel_server::authorization::Attributes;
-use kevel_server::user::User;
 
 const GROUP: &str = "authorization.k8s.io";
 

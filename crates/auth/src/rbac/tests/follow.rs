@@ -1,8 +1,8 @@
 //! Events and snapshots of one resource, taken in out of step.
 
-use kevel_server::admission::Admission;
+use kevel_registry::admission::Admission;
+use kevel_registry::storage::Format;
 use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
-use kevel_server::storage::Format;
 use kevel_store::cache::{At, Selection};
 use kevel_test_support::InMemory;
 
@@ -20,6 +20,7 @@ async fn server() -> (InMemory, Sources) {
             admission: Admission::new(Vec::new()),
             authorizer: None,
             min_request_timeout: MIN_REQUEST_TIMEOUT,
+            connecters: Default::default(),
             features: Default::default(),
             shard_selectors: None,
         }

@@ -9,9 +9,9 @@ pub mod subject_restriction;
 
 pub use pod_signing::PodCertificateSigning;
 
+use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::selectors::NO_SELECTORS;
-use kevel_server::user::User;
 
 const GROUP: &str = "certificates.k8s.io";
 const REQUESTS: &str = "certificatesigningrequests";

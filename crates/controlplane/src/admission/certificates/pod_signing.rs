@@ -7,9 +7,9 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
 
 use super::{GROUP, may};
 

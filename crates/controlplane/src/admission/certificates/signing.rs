@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
-use kevel_server::future::Pending;
 
 use super::{GROUP, REQUESTS, may};
 use crate::admission::Registration;

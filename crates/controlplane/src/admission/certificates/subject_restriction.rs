@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::base64;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
+use kevel_registry::user::PRIVILEGED;
 use kevel_server::certificates::requested_subject;
-use kevel_server::future::Pending;
-use kevel_server::user::PRIVILEGED;
 
 use super::{GROUP, REQUESTS};
 use crate::admission::Registration;

@@ -14,11 +14,11 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::base64;
-use kevel_server::admission::{Attributes, Operation, Plugin};
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin};
+use kevel_registry::storage::{Storage, local_key};
 use kevel_server::authorization::Authorizer;
 use kevel_server::certificates::requested_subject;
-use kevel_server::future::Pending;
-use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::{Context, Registration};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::Operation;
+use kevel_registry::admission::Operation;
 
 use super::Write;
 

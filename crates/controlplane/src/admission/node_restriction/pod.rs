@@ -4,7 +4,7 @@ use kevel_api::quote::quote;
 use kevel_api::references;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::Operation;
+use kevel_registry::admission::Operation;
 
 use super::{NodeRestriction, Write, find};
 

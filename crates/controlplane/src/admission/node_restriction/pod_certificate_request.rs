@@ -2,7 +2,7 @@
 
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusError, reason};
-use kevel_server::admission::Operation;
+use kevel_registry::admission::Operation;
 
 use super::pod::MIRROR;
 use super::{NodeRestriction, Write, find};

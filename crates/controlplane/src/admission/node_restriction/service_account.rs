@@ -4,7 +4,7 @@ use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::Operation;
+use kevel_registry::admission::Operation;
 use kevel_server::authorization::{Attributes, Decision};
 use kevel_server::selectors::NO_SELECTORS;
 

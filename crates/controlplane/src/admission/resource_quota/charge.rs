@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 
 use super::super::resource_list::{self, ResourceList};
 use super::configuration::LimitedResource;

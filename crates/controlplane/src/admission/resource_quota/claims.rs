@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kevel_api::quantity::{Format, Quantity};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 
 use super::super::persistent_volume_claim_resize::class;
 use super::super::resource_list::ResourceList;

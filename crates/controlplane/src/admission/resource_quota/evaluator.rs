@@ -2,7 +2,7 @@
 
 use kevel_api::quantity::{Format, Quantity};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 
 use super::super::resource_list::ResourceList;
 use super::scopes::Scope;

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, ready};
-use kevel_server::future::Pending;
-use kevel_server::resource::Resource;
+use kevel_component::future::Pending;
+use kevel_registry::admission::{Attributes, Operation, Plugin, ready};
+use kevel_registry::resource::Resource;
 use kevel_store::cache::At;
 use tokio::sync::Mutex;
 

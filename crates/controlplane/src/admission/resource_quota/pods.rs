@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_clock::Clock;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_registry::admission::{Attributes, Operation};
 
 use super::super::resource_list::{self, PodResources, ResourceList, is_extended, is_native};
 use super::evaluator::{Evaluator, ONE};

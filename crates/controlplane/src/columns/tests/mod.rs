@@ -6,7 +6,7 @@ use kevel_api::builtin;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_server::columns::Columns as _;
+use kevel_registry::columns::Columns as _;
 use kevel_test_support::facts;
 
 use super::Columns;

@@ -1,7 +1,7 @@
 //! Cells of pods by the state of their containers.
 
 use kevel_api::value::Value;
-use kevel_server::columns::Columns as _;
+use kevel_registry::columns::Columns as _;
 
 use super::{now, object, of};
 

@@ -7,10 +7,10 @@ mod cpu;
 mod proto;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use kevel_component::future::Pending;
+use kevel_registry::query;
 use kevel_server::body::Body;
-use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::query;
 use kevel_server::request::Request;
 use tokio::runtime::Handle;
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use kevel_api::json_string::write_json_string;
 
 use super::{Event, ObjectReference};
-use crate::user::User;
+use kevel_registry::user::User;
 
 impl Event {
     /// Writes the fields in the reference's order, and the closing brace.

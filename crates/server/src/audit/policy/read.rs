@@ -7,7 +7,8 @@ use kevel_codec::json::{Unknown, strict_message};
 use kevel_codec::yaml;
 
 use super::{GroupResources, Policy, Rule};
-use crate::audit::event::{Level, Stage};
+use crate::audit::event::Stage;
+use kevel_registry::audit::Level;
 
 const API_VERSION: &str = "audit.k8s.io/v1";
 

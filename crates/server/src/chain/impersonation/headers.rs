@@ -4,8 +4,8 @@ use http::HeaderMap;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
-use crate::query::unescape;
-use crate::user::{ExtraBuilder, User};
+use kevel_registry::query::unescape;
+use kevel_registry::user::{ExtraBuilder, User};
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";

@@ -1,0 +1,4 @@
+//! Parts of any component, whatever it serves (upstream: `k8s.io/component-base`).
+
+pub mod future;
+pub mod signals;

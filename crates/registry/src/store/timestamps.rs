@@ -1,0 +1,97 @@
+//! Timestamps of `managedFields` stay when a write changes nothing else.
+
+use kevel_api::value::{Map, Value};
+
+use crate::type_ref::TypeRef;
+
+/// Restores the times of `managedFields` where nothing else differs (upstream:
+/// `IgnoreManagedFieldsTimestampsTransformer`). Plug-ins and strategies run after the field manager and may revert the
+/// client's change; without this, such a client would cause a write with each update.
+pub(crate) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, ty: &TypeRef) {
+    let before = old.list_at(&["metadata", "managedFields"]);
+    let after = object.list_at(&["metadata", "managedFields"]);
+    let recorded_again = before != after
+        && before.len() == after.len()
+        && before.iter().zip(after).all(|(before, after)| same_but_time(before, after));
+    if !recorded_again {
+        return;
+    }
+    let set = |object: &mut Value, fields: Option<Value>| {
+        crate::metadata::set(object, "managedFields", fields);
+    };
+    let recorded = object.at(&["metadata", "managedFields"]).cloned();
+    set(object, old.at(&["metadata", "managedFields"]).cloned());
+    let same = match ty.is_unstructured() {
+        true => *object == *old,
+        // Empty counts as absent.
+        false => ty.schema().equal(Some(object), Some(old)),
+    };
+    if !same {
+        set(object, recorded);
+    }
+}
+
+/// Whether two managedFields entries differ at most in their times.
+fn same_but_time(a: &Value, b: &Value) -> bool {
+    let fields = |value| {
+        let fields = Value::as_map(value).into_iter().flat_map(Map::iter);
+        fields.filter(|(field, _)| *field != "time")
+    };
+    fields(a).eq(fields(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kevel_api::{builtin, crd_schema};
+    use kevel_codec::json::Unknown;
+    use kevel_codec::yaml;
+
+    use super::*;
+
+    const TIMES: &str = "managedFields: [{manager: m, time: t1}]";
+
+    /// Whether the times stay when a write changes the object `old` to `new`.
+    fn stay(ty: &TypeRef, old: &str, new: &str) -> bool {
+        let read = |text: &str| yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value;
+        let (old, mut object) = (read(old), read(&new.replace("t1", "t2")));
+        ignore_managed_fields_timestamps(&mut object, &old, ty);
+        let entry = object.list_at(&["metadata", "managedFields"]).first();
+        entry.is_some_and(|entry| entry.str_at(&["time"]) == "t1")
+    }
+
+    #[test]
+    fn managed_fields_times_count_only_with_a_change() {
+        let config_map = TypeRef::BuiltIn(builtin::schema("", "v1", "ConfigMap").unwrap());
+        let old = format!("{{metadata: {{name: a, {TIMES}}}, data: {{a: b}}}}");
+        for (new, stays) in [
+            (old.clone(), true),
+            (old.replace("a: b", "a: c"), false),
+            (old.replace("manager: m", "manager: n"), false),
+            (old.replace("name: a", "name: a, labels: {}"), true),
+            (old.replace("name: a", "name: a, labels: {a: b}"), false),
+            (old.replace("}, data:", "}, binaryData: {}, data:"), true),
+            ("{metadata: {name: a, managedFields: []}, data: {a: b}}".to_owned(), false),
+        ] {
+            assert_eq!(stay(&config_map, &old, &new), stays, "{new}");
+            assert_eq!(stay(&config_map, &new, &old), stays, "{new}");
+        }
+    }
+
+    #[test]
+    fn managed_fields_times_of_unstructured_objects_count_with_empty_fields() {
+        let schema = "{type: object, x-kubernetes-preserve-unknown-fields: true}";
+        let schema = yaml::decode_any(schema.as_bytes(), Unknown::Report).unwrap().value;
+        let (table, id) = crd_schema::table(&schema, &|_| None).unwrap();
+        let custom = TypeRef::Custom(Arc::new(table), id);
+        let old = format!("{{metadata: {{name: a, {TIMES}}}, spec: {{a: b}}}}");
+        for (new, stays) in [
+            (old.clone(), true),
+            (old.replace("a: b", "a: b, c: {}"), false),
+            (old.replace("name: a", "name: a, labels: {}"), false),
+        ] {
+            assert_eq!(stay(&custom, &old, &new), stays, "{new}");
+        }
+    }
+}
