@@ -268,7 +268,11 @@ mod tests {
         let turn = ComputeTurn::begin(&meter, leave);
         charge(STRIDE * 3);
         assert_eq!(LEAVES.get(), 0);
-        compute(BUDGET * 2).unwrap();
+        // The budget is of processor time, which a busy machine gives as it can.
+        let limit = monotonic_now() + Duration::from_secs(10);
+        while LEAVES.get() == 0 && monotonic_now() < limit {
+            compute(BUDGET).unwrap();
+        }
         assert!(LEAVES.get() >= 1);
         assert!(ComputeTurn::is_beside());
         assert!(meter.is_heavy(), "its next turns begin beside the workers");

@@ -299,8 +299,8 @@ fn what_would_be_left_open_is_refused() {
              acts as if the feature were always on",
         ),
         (
-            "--feature-gates=MutablePVNodeAffinity=true",
-            "--feature-gates=MutablePVNodeAffinity=true is not supported by this server: it acts as \
+            "--feature-gates=NativeHistograms=true",
+            "--feature-gates=NativeHistograms=true is not supported by this server: it acts as \
              if the feature were always off",
         ),
         // What is so anyway may be said.

@@ -10,7 +10,8 @@ use super::Attributes;
 ///
 /// ```
 /// use kevel_server::authorization::{Attributes, forbidden};
-/// use kevel_server::{request_info::RequestInfo, user::User};
+/// use kevel_registry::user::User;
+/// use kevel_server::request_info::RequestInfo;
 /// let user = User { name: "jane".into(), ..User::default() };
 /// let info = RequestInfo::new(&http::Method::GET, &"/api/v1/namespaces".parse()?).unwrap();
 /// assert_eq!(
