@@ -29,7 +29,7 @@ use crate::conversion::{Resolve, Versions, Webhook};
 use crate::definition::{Definition, Version};
 use crate::scale::ScalePaths;
 use crate::stored::StoredObjects;
-use crate::strategy::CustomResource;
+use crate::strategy::{CustomResource, ObjectRules};
 use kevel_registry::verb::Verb;
 
 /// Storage, caches and webhook access for custom resources (upstream: CRDRESTOptionsGetter).
@@ -93,8 +93,13 @@ const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// Rows of all served versions, which share one storage. There are none if a built-in server has the group, or if the
 /// keys overlap with those of a built-in kind: then the definition is stored without effect.
-pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
-    rows_of(definition, options, Version::is_served)
+/// `rules` are rules in Rust for their objects.
+pub fn rows(
+    definition: Definition<'_>,
+    options: &RestOptions,
+    rules: Option<&Arc<dyn ObjectRules>>,
+) -> Result<Vec<Resource>, String> {
+    rows_of(definition, options, rules, Version::is_served)
 }
 
 /// Row of the storage version, served or not, with a storage of its own: for definitions without a served version.
@@ -103,13 +108,14 @@ pub(crate) fn stored_row(
     options: &RestOptions,
 ) -> Result<Option<Resource>, String> {
     let stored = definition.storage_version();
-    let rows = rows_of(definition, options, |version| Some(version.name()) == stored);
+    let rows = rows_of(definition, options, None, |version| Some(version.name()) == stored);
     rows.map(|rows| rows.into_iter().next())
 }
 
 fn rows_of<'d>(
     definition: Definition<'d>,
     options: &RestOptions,
+    rules: Option<&Arc<dyn ObjectRules>>,
     wanted: impl Fn(Version<'d>) -> bool,
 ) -> Result<Vec<Resource>, String> {
     let is_wanted = |version: &Version<'d>| {
@@ -157,7 +163,7 @@ fn rows_of<'d>(
         let schema = text_of(version.schema());
         let warning = deprecation(definition, version);
         let strategy = CustomResource::new(definition, version, schema.clone(), warning);
-        let strategy = Arc::new(strategy);
+        let strategy = Arc::new(strategy.with_rules(rules.cloned()));
         served.push((version, ty, schema, strategy));
     }
     // Made last: the steps above may fail, and a new storage replaces the existing one of this prefix.

@@ -83,7 +83,7 @@ impl Serving {
         if self.served.get(name) == Some(&wanted) {
             return;
         }
-        match rows(definition, &self.options) {
+        match rows(definition, &self.options, None) {
             Ok(rows) => {
                 let before = self.served.get(name).map(|before| before.ca_bundle);
                 if before != Some(wanted.ca_bundle) {

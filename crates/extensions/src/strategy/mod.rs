@@ -2,6 +2,8 @@
 
 mod definition;
 mod object;
+mod rules;
 
 pub use definition::DefinitionStrategy;
 pub use object::CustomResource;
+pub use rules::ObjectRules;

@@ -1,7 +1,7 @@
 //! Strategy of custom objects, in one version (upstream: customResourceStrategy).
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use kevel_api::builtin;
@@ -15,13 +15,13 @@ use kevel_codec::json;
 use kevel_registry::resource::api_version;
 use kevel_registry::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS, Strategy};
 
+use super::rules::ObjectRules;
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
 use crate::schema::{REQUEST_BUDGET, Validator, blocks_rules};
 use crate::validation;
 
 /// Strategy of custom objects.
-#[derive(Debug)]
 pub struct CustomResource {
     kind: GroupVersionKind,
     namespaced: bool,
@@ -35,6 +35,14 @@ pub struct CustomResource {
     preserves_unknown: bool,
     /// Warning of a deprecated version.
     deprecation: Option<String>,
+    /// Rules in Rust, of a server that embeds the kind.
+    rules: Option<Arc<dyn ObjectRules>>,
+}
+
+impl std::fmt::Debug for CustomResource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CustomResource({})", self.kind)
+    }
 }
 
 /// Decodes a schema as the type of `openAPIV3Schema`.
@@ -69,7 +77,19 @@ impl CustomResource {
             selectable: version.selectable_fields().map(str::to_owned).collect(),
             preserves_unknown: definition.preserves_unknown_fields(),
             deprecation,
+            rules: None,
         }
+    }
+
+    /// Adds rules in Rust, which apply after those of the schema.
+    #[must_use]
+    pub fn with_rules(self, rules: Option<Arc<dyn ObjectRules>>) -> Self {
+        CustomResource { rules, ..self }
+    }
+
+    /// Result of the rules in Rust, if there are any.
+    fn ruled<T: Default>(&self, ask: impl FnOnce(&dyn ObjectRules) -> T) -> T {
+        self.rules.as_deref().map(ask).unwrap_or_default()
     }
 
     /// Validator of objects; its error refuses every object.
@@ -142,12 +162,24 @@ impl Strategy for CustomResource {
         self.check_kind(object).is_empty()
     }
 
+    fn prepare_for_create(&self, object: &mut Value) {
+        self.ruled(|rules| rules.prepare_for_create(object));
+    }
+
     fn validate_create(&self, object: &Value) -> FieldErrors {
-        self.check(object, None, Part::Whole)
+        let mut errors = self.check(object, None, Part::Whole);
+        errors.append(self.ruled(|rules| rules.validate_create(object)));
+        errors
+    }
+
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        self.ruled(|rules| rules.prepare_for_update(object, old));
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
-        self.check(object, Some(old), Part::Whole)
+        let mut errors = self.check(object, Some(old), Part::Whole);
+        errors.append(self.ruled(|rules| rules.validate_update(object, old)));
+        errors
     }
 
     fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
@@ -163,7 +195,9 @@ impl Strategy for CustomResource {
         let mut warnings = WarningList::default();
         warnings
             .extend(now.difference(&before).flat_map(|finalizer| finalizer_warnings(finalizer)));
-        warnings.into_said()
+        let mut warnings = warnings.into_said();
+        warnings.extend(self.ruled(|rules| rules.warnings(object, old)));
+        warnings
     }
 
     fn allow_unconditional_update(&self) -> bool {

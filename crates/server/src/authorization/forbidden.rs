@@ -12,10 +12,9 @@ use super::Attributes;
 /// use kevel_server::authorization::{Attributes, forbidden};
 /// use kevel_registry::user::User;
 /// use kevel_server::request_info::RequestInfo;
-/// let user = User { name: "jane".into(), ..User::default() };
 /// let info = RequestInfo::new(&http::Method::GET, &"/api/v1/namespaces".parse()?).unwrap();
 /// assert_eq!(
-///     forbidden(&Attributes::of(&info, &user), "").to_string(),
+///     forbidden(&Attributes::of(&info, &User { name: "jane".into(), ..User::default() }), "").to_string(),
 ///     "namespaces is forbidden: User \"jane\" cannot list resource \"namespaces\" in API group \
 ///      \"\" at the cluster scope"
 /// );
