@@ -8,6 +8,11 @@
 //! ```
 //!
 //! Also proxies requests for resources that only a peer of this server serves ([`Peers`]; upstream: peerproxy).
+//!
+//! An APIService names the server of each group version. For local ones the request goes to the next delegate. For
+//! remote ones it is proxied, with the user in headers. `auto_register` owns the APIServices of local groups and of
+//! custom resources (upstream: autoRegister); the availability controllers write the condition `Available`, which proxy
+//! and discovery read (upstream: AvailableConditionController).
 
 mod aggregator;
 mod api_service;

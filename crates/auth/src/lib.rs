@@ -21,6 +21,25 @@
 //! - [`bootstrap::hook`] makes what is missing of the default roles and bindings. The rules of
 //!   `admin`, `edit` and `view` are not its business: a controller gathers them, that of a controller
 //!   manager or [`aggregate_cluster_roles`].
+//!
+//! # Design
+//!
+//! ```text
+//! request ─▶ request headers ─▶ client certificate ─▶ bearer token ─────────────────────────▶ anonymous
+//!                                                     file, service account (legacy, bound),
+//!                                                     bootstrap, JWT issuers, webhook; cached
+//!         ─▶ audit ─▶ impersonation ─▶ system:masters ─▶ modes or AuthorizationConfiguration, in order
+//! ```
+//!
+//! - An authenticator returns a user, no opinion, or an error; only no opinion lets the next one try. An authorizer
+//!   allows, denies or has no opinion; an error never allows.
+//! - Parts that depend on objects (tokens bound to a pod, roles, the graph of nodes) follow caches. Before these are
+//!   loaded, they authenticate and authorize nothing.
+//! - Configuration files are watched by content: an invalid file is logged and the previous one stays in effect.
+//! - Tokens are signed and verified with `ring`: none of the JWT crates keeps the reference's rules (algorithms per
+//!   key, one signature, claims, messages) without as much code around it.
+//! - Audit costs nothing without a policy. A body is copied only at audit levels that record it (upstream:
+//!   audit.Level).
 
 mod aggregation;
 pub mod authentication;

@@ -2,17 +2,19 @@
 //!
 //! A turn (one `poll` of a task) that loops over stored or sent data keeps its worker from every other task: no
 //! `/livez`, no handshake. Each such loop calls [`charge`] with what it has done; that costs a nanosecond. When a turn
-//! has used up its budget ([`BUDGET`]), the next charge leaves the worker: the runtime gives the worker's other tasks to
-//! another thread, and the turn goes on beside the workers once it has a permit. There are as many permits as
+//! has used up its budget ([`BUDGET`]), the next charge leaves the worker: the runtime gives the worker's other tasks
+//! to another thread, and the turn goes on beside the workers once it has a permit. There are as many permits as
 //! processors. Flows (users) share them fairly: one user's heavy requests delay that user's own, and a turn hands its
 //! permit on after a [`QUANTUM`] if another flow is due.
 //!
-//! The crate knows neither HTTP nor the runtime: the server opens a [`ComputeTurn`] around each poll, and passes in the function
-//! that leaves a worker ([`Leave`]).
+//! The crate knows neither HTTP nor the runtime: the server opens a [`ComputeTurn`] around each poll, and passes in the
+//! function that leaves a worker ([`Leave`]).
 //!
-//! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made all
-//! the same, the wait ends: see [`MAX_WAIT`]. A cell that is filled at its first use is such a lock: [`filled`] computes
-//! outside of it.
+//! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made
+//! all the same, the wait ends: see [`MAX_WAIT`]. A cell that is filled at its first use is such a lock: [`filled`]
+//! computes outside of it.
+//!
+//! A request that is known to be large ([`expect`]: its body, object or list) starts its next turn beside the workers.
 
 mod cell;
 mod long_turns;

@@ -4,6 +4,30 @@
 //! A controller is one file with a `build` function, and a row in [`CONTROLLERS`]. It acts as its service account in
 //! `kube-system`, through authorization, admission and audit. `--controllers` selects controllers; they run while no
 //! kube-controller-manager holds its lease, and on one of the servers that share a store ([`Supervisor`]).
+//!
+//! # Design
+//!
+//! ```text
+//! --controllers ─▶ Selection ─▶ Supervisor ─┬─ Descriptor::build(ControllerContext) ─▶ Controller: a future, stopped by drop
+//! Lease kube-controller-manager ────────────┘        informers, listers ◀── watch caches; client as its service account
+//! ```
+//!
+//! - `names.rs` has all names that kube-controller-manager knows, with aliases. A server with a row of [`CONTROLLERS`]
+//!   that does not fit does not start.
+//! - A controller reads by `Lister` and `Informer` on the watch caches, and writes by a `Client` as its service
+//!   account: authorized by its bootstrap role, admitted and audited (`chain::internal`). Its requests reach the whole
+//!   server, including aggregated APIs.
+//! - The supervisor runs controllers while no kube-controller-manager holds its Lease. The write that takes the Lease
+//!   passes an admission step that closes the controllers' clients, waits for their requests and ends their tasks. An
+//!   expired Lease starts them again.
+//! - On etcd the servers elect a leader (`election.rs`): it runs the controllers while it holds the Lease
+//!   `kevel-controllers`. A leader counts its deadline from before its last write, other servers count the lease from
+//!   after it, and deadline plus stop time fit into the lease, so two servers never run the controllers at once. The
+//!   Lease is released after they have ended.
+//! - Decisions are separate from I/O: `garbage_collector::graph` and `decision` are state machines that a naive model
+//!   tests (`model.rs`), as are the conditions of a namespace.
+//! - The garbage collector's graph has no node for an object without owners, unless another object refers to it: most
+//!   objects cost nothing.
 
 mod bootstrap;
 mod certificates;

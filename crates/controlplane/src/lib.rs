@@ -1,4 +1,22 @@
 //! The built-in kinds: their rows, and what is special about each of them.
+//!
+//! # Kinds
+//!
+//! A built-in kind is one value, a `Kind`, in its own file: rules, columns (`columns!`: title and cell together),
+//! selectable fields, storage key and version, and its subresources. Fields that it leaves out have the value of most
+//! kinds (`Kind::new`). `kinds.rs` lists the kinds, one line each. `kinds/check.rs` compares the list with the
+//! definitions of `api/`, and a server with a kind that does not fit does not start. `rows.rs` makes rows of both.
+//!
+//! `Rules` is the strategy of a kind as a table of functions: sign, prepare, check, warn; for create, update and
+//! status. Rules are pure: object in, field errors out, in the reference's order and wording. Cluster-wide settings and
+//! enabled features come in as `Capabilities`. Their tests are text files beside the kind (`*/cases/*.txt`): the
+//! written object and the reference's answer, which `conformance rules` fetches.
+//!
+//! # Admission plug-ins
+//!
+//! A plug-in is one file or folder in `admission/`. Its `Registration` has its name, whether it is on by default, and
+//! its constructor from a `Context` (rows, authorizer, gates). Its line in `PLUGINS` gives its place in the order. All
+//! servers of the chain share one `Admission`.
 
 pub mod admission;
 mod admissionregistration;

@@ -19,6 +19,60 @@
 //! assert_eq!(list.entries[0].mod_revision, revision);
 //! # Ok(()) }
 //! ```
+//!
+//! # Rules of the engines
+//!
+//! Engines are `embedded` (SQLite; `memory` is the same code without a disk) and `etcd`. `tests/contract` runs the
+//! contract on each of them and on an engine that is written outside this crate; `tests/REFERENCE.md` lists the storage
+//! tests of the reference and where each is covered. `migrate` copies everything from one engine to another.
+//! `failpoint` (a feature, off by default) names places at which `conformance/robustness` lets the process die.
+//!
+//! - *A new store is complete or refused.* Restoring a backup and importing write under another name
+//!   (`kevel.db.partial`; in etcd, beside a marker key). Servers refuse such a store, and the next run starts over.
+//! - *Revisions are never reused.* A restored store skips more revisions than any client can have seen; an imported
+//!   store starts above the old store's revision. History before that is compacted: clients get 410 or 409, never
+//!   another object under a known revision.
+//! - *Expiry time* is the store's own (`embedded/clock.rs`): it starts at the wall time of the server's clock and never
+//!   goes back, even if the machine's clock does.
+//! - *Growth.* Compacted entries are deleted in small portions between writes, and their pages are reused.
+//!
+//! # Watch cache
+//!
+//! ```text
+//! engine ── one watch on /registry/ ──▶ feed ──▶ Cache (one per resource)
+//!                                                ├─ Snapshot     persistent ordered set of Arc<Object>, swapped whole
+//!                                                ├─ Log          recent events, numbered; watchers read at their own pace
+//!                                                └─ Subscribers  (field, value) → queues of watchers found by index
+//! Object { key, revision, wire bytes, parts: positions of labels, fields and resourceVersion in them }
+//! ```
+//!
+//! - *Wire bytes.* An object is its JSON as sent, without `kind` and `apiVersion` and with `resourceVersion`. With a
+//!   prefix these bytes answer a GET; they are also a list item and, between a prefix and a suffix, a watch event.
+//!   Values that selectors need are not copied: the object stores their positions in its bytes.
+//! - *Decoding.* A resource supplies a `Decode` that makes wire bytes of stored bytes. For stored JSON that is one
+//!   shallow scan (`cache/wire.rs`); no tree is built at start or when an object changes.
+//! - *One stream.* All caches follow one watch of the engine, so progress is one revision. The resourceVersion of a
+//!   list, consistent reads and bookmarks use it. It is read before the snapshot.
+//! - *Epochs.* An epoch is an unbroken stretch of that watch. Progress counts only for caches that were loaded in the
+//!   same epoch (`cache/epoch.rs`). A follower waits (no stream), loads (events are buffered, stale loads are refused)
+//!   or is live; `cache/feed/followers.rs` is the state machine, without I/O. A broken watch resumes at its revision.
+//!   If that is impossible (compacted, or the store was restored), the epoch ends: caches stay at their last state,
+//!   watchers get 410, and everything is loaded again.
+//! - *Recall.* A log starts where its cache was loaded. For a watcher that starts earlier (it comes from another
+//!   server, or from before a restart), the events in between are read once from the engine's history and put before
+//!   the log (`cache/recall.rs`). Events that the log has dropped or that are compacted give 410.
+//! - *Old snapshots.* A list at an older revision is the current snapshot with newer events undone, as far as the log
+//!   goes; before that the engine is read, and after compaction the answer is 410.
+//! - *Damage.* An object that cannot be read (wrong checksum, undecodable value) gives an error on a GET by name and is
+//!   left out of lists. `kube-apiserver store check` finds such records; `--drop` removes them.
+//! - *Selectors.* A large selector is indexed by label, so that evaluating it costs no more than the smaller of the
+//!   object's labels and the selector's. Watches with the same large selector share one evaluation per event
+//!   (`cache/selection.rs`). No selector is evaluated while the log is locked.
+//! - *Decoded facts.* Authentication and admission read stored objects with every request. They read a small type of
+//!   their own, made once per state of an object and kept beside it (`Storage::decoded`, `controlplane::lister`).
+//! - *Watchers* read the shared log and cost nothing while idle; one that falls off its end gets 410. A watcher that
+//!   selects on an indexed field (`metadata.name`, `spec.nodeName`) has a bounded queue instead and wakes only for its
+//!   value. Readers of the log see a revision completely or not at all.
 
 pub mod cache;
 mod deaths;

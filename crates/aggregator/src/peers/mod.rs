@@ -6,6 +6,31 @@
 //! definitions, API services ─▶ exclusions ──────────────────────┴▶ ArcSwap<Known> ─┬▶ PeerProxy: requests
 //!                                                                                  └▶ discovery of all servers
 //! ```
+//!
+//! # Several servers on one store
+//!
+//! Servers share only the store, and each may stop at any step. Reserved addresses and ports are written to the store
+//! before the object that uses them, and released only in the state that was examined, because a cache may be stale.
+//! `crates/kevel/tests/replicas` runs three servers at once.
+//!
+//! - *Peers* (gate `UnknownVersionInteroperabilityProxy`, `--peer-ca-file`). A server without a row for a resource
+//!   passes the request to a peer that has one: after authorization, before it is counted, with the user in headers and
+//!   the front proxy's client certificate. A request that was passed on is marked and not passed on again. Peers are
+//!   asked for their resources when the holder of an identity lease changes.
+//! - Versions of CRDs and APIServices are never looked up at peers, nor for five minutes after their deletion: every
+//!   server learns of them from the same objects, and a late server must not bring them back.
+//! - Aggregated discovery at `/apis` merges all servers in the order of their IDs, so that all servers give the same
+//!   answer.
+//! - *Coordinated leader election* (gate `CoordinatedLeaderElection`; `controlplane::coordination`). One server, the
+//!   holder of a lease (`LeaderElector`), chooses the holders of other Leases among their LeaseCandidates. The next
+//!   step is a function of objects and time (`election::step`), so another server can continue at any point.
+//! - *Storage versions* (gate `StorageVersionAPI`; `StorageVersionManager`). A server publishes the versions in which
+//!   it stores and reads each kind, and refuses clients' writes until it has. Its own writes do not wait, as in the
+//!   reference.
+//! - *Graceful stop.* In the second half of `--shutdown-delay-duration` every response ends its connection (GOAWAY for
+//!   HTTP/2), so that no connection closes between two requests. Connections of watches end with the watch, and clients
+//!   continue at another server at the same revision (recall, see `kevel_store`).
+//! - A server's name is its host name (`CompletedOptions::hostname`): two in one process need two names.
 
 mod exclusions;
 mod metrics;

@@ -1,4 +1,26 @@
 //! Connecters: subresources that connect to containers, ports of pods and Services, and nodes.
+//!
+//! ```text
+//! pods/exec, attach, portforward ─ Connecter ─┐                             ┌─ WebSocket v5 ─▶ stream_translator ─┐
+//! pods|services|nodes/proxy ────── Connecter ─┼─▶ options ─▶ CONNECT ─▶ Location ─ tunnel ─▶ stream_tunnel ────────┼─▶ Transport
+//! pods/log ───────── GetterWithOptions ───────┘   (query)  admission        └─ all else ─▶ UpgradeAwareProxy ──────┘
+//! ```
+//!
+//! - A subresource's row has its `Connecter`: its methods, whether a path may follow it, and the verb it needs besides
+//!   that of the method (exec by GET needs `create`). Its options are an object of the subresource's kind, decoded from
+//!   the query (`endpoints/parameters.rs`), so admission, audit, discovery and OpenAPI treat it like any other.
+//! - This module has the Kubernetes part: the container, the kubelet (`kubelet.rs`: preferred address types of a node,
+//!   port of its daemon endpoint), and the addresses that must not be proxied to. `server::proxy` has the HTTP part:
+//!   hop-by-hop headers, rewritten links, upgrades; the aggregator uses it, too.
+//! - A `Transport` keeps connections per address, speaks HTTP/1.1, and reloads its certificates when their files
+//!   change. Followed logs and upgraded connections are never shared.
+//! - Paths come from `RequestInfo`, unescaped once and without `..`, and are escaped again when sent. Credentials and
+//!   front-proxy headers are removed after authentication; headers about the body's length are written anew by the
+//!   proxy.
+//! - Trailers are passed back if the response announced them: `Pieces::trailers`, which every wrapping body forwards.
+//! - Redirects are not followed: a log request fails, a proxy client gets the redirect, an upgrade is refused.
+//! - A response with code 101 has a body that lasts as long as the stream (`Body::held`), so audit, metrics and the
+//!   shutdown's count of requests end with it.
 
 mod address;
 mod container;

@@ -3,6 +3,21 @@
 //!
 //! Whoever connects to somebody is given a [`Dialer`] when it is made, and asks it for each connection. An
 //! [`EgressSelector`] has one for each [`EgressType`]. Through a proxy, names are the proxy's to resolve.
+//!
+//! ```text
+//! kubelets, pods, aggregated servers, webhooks by service ─ cluster ──────┐             ┌─ direct
+//! webhooks by URL, of authentication, authorization, audit ─ controlplane ┼─▶ Dialer ──┼─ CONNECT over TCP, TLS, a Unix socket
+//! etcd ─ etcd ────────────────────────────────────────────────────────────┘             └─ konnectivity's tunnel: gRPC
+//! ```
+//!
+//! - `Connector` is a dialer for HTTP clients that keep connections. Without `--egress-selector-config-file` it
+//!   connects directly. Issuers of tokens are reached directly unless their configuration names an egress type; this
+//!   server's own Service always is. The store does not know proxies: `etcd::Dial` is a function that connects.
+//! - A tunnel is a gRPC connection of its own, run by a task that ends with either side. Its protocol has neither a
+//!   half-closed state nor a window, so a tunnel whose reader sleeps for ten seconds is closed, as in the reference:
+//!   the proxy server would block all tunnels of the same agent.
+//! - Deliberate differences: a CONNECT proxy that does not answer is given up after 30 s (the reference waits forever),
+//!   and one over `http://` works (the reference accepts the configuration, and crashes).
 
 mod connector;
 mod dialer;

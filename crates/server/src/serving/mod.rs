@@ -2,6 +2,9 @@
 //!
 //! One task accepts; each connection has a task of its own, so that a slow or silent client costs only its connection.
 //! The limits per client are in [`Limits`].
+//!
+//! HTTP/2 output of one turn is sent in one write (`gather.rs`); large writers take turns (`turns.rs`); a connection
+//! that does not read stops the production of its response (`backlog.rs`).
 
 mod backlog;
 mod cipher_suites;
