@@ -12,6 +12,7 @@ mod generate;
 mod mutants;
 mod package;
 mod ratchet;
+mod upstream;
 
 const USAGE: &str = "\
 usage: cargo xtask generate [DATA]
@@ -29,6 +30,9 @@ usage: cargo xtask generate [DATA]
            the profile release (some minutes) and kubectl (Go); URL is where DIR will be served
        cargo xtask words|errors|crates [--write | --list CRATE]
            compare figures of the sources with xtask/ratchets: they may fall (--write renews the file), never rise
+       cargo xtask upstream [NAME | --check]
+           print file and name of the counterpart of a type or function of kube-apiserver's source, or of all; --check looks
+           whether those of xtask/upstream.txt are all there
        cargo xtask mutants [--check | --write] [--known | --untried] [--only TEXT] [CRATE...]
            plant the faults of xtask/mutants, all at once in a copy of the sources, and see that their tests fail; --check
            only looks whether they fit the sources, --write fills in the tests of faults that have none, --known leaves
@@ -56,6 +60,9 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(".".as_ref()).map_err(Into::into),
         [name @ ("words" | "errors" | "crates"), rest @ ..] if ratchet::takes(rest) => {
             ratchet::run(name, rest).map_err(Into::into)
+        }
+        ["upstream", rest @ ..] if upstream::takes(rest) => {
+            upstream::run(".".as_ref(), rest).map_err(Into::into)
         }
         ["mutants", rest @ ..] if mutants::takes(rest) => mutants::run(rest).map_err(Into::into),
         ["package", rest @ ..] if package::takes(rest) => package::run(rest).map_err(Into::into),

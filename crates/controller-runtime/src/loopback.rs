@@ -1,4 +1,4 @@
-//! Loopback to the server's own API.
+//! Loopback to the server's own API (upstream: `LoopbackClient`).
 
 use std::sync::{Arc, OnceLock, Weak};
 

@@ -160,7 +160,8 @@ impl Future for Consent {
 /// Work after an update is stored: no more than a counter.
 pub type OnceStored = Box<dyn FnOnce() + Send>;
 
-/// A policy. Both steps let everything pass unless a plug-in says otherwise.
+/// An admission plug-in. Both steps admit every request unless the plug-in overrides them (upstream:
+/// `MutationInterface`, `ValidationInterface`).
 pub trait Plugin: Send + Sync + 'static {
     /// Its name in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;

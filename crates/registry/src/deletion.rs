@@ -29,7 +29,7 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Precondition: resourceVersion.
     pub resource_version: Option<String>,
-    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
+    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan` (upstream: `PropagationPolicy`).
     pub propagation: Option<String>,
     /// `orphanDependents`, the deprecated form of `propagation`.
     pub orphan_dependents: Option<bool>,

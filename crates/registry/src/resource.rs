@@ -276,7 +276,7 @@ impl Resources {
         self.changed.subscribe()
     }
 
-    /// Adds resources, or replaces those of the same name.
+    /// Adds resources, or replaces resources of the same name (upstream: `InstallAPIGroup`).
     pub fn install(&self, resources: impl IntoIterator<Item = Resource>) {
         self.change(|rows| resources.into_iter().for_each(|resource| rows.add(resource)));
     }

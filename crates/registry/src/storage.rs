@@ -65,7 +65,7 @@ pub struct StorageConfig {
     pub registry: RegistryOptions,
 }
 
-/// A field of field selectors.
+/// A field of field selectors (upstream: `GetAttrs`).
 #[derive(Clone, Debug)]
 pub struct SelectableField {
     /// Name in selectors.

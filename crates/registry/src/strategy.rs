@@ -28,7 +28,7 @@ pub enum MetadataChecks {
 
 /// Strategy of a resource. The defaults suit any kind without rules of its own.
 pub trait Strategy: Send + Sync + 'static {
-    /// Prepares a new object, after defaulting and before admission and validation (upstream: `PrepareForCreate`).
+    /// Prepares a new object, after defaulting and before validation (upstream: `PrepareForCreate`, `Canonicalize`).
     fn prepare_for_create(&self, _object: &mut Value) {}
 
     /// Validates a new object, beyond its schema and metadata (upstream: `Validate`).

@@ -1,7 +1,7 @@
 //! KMS plug-ins on a local socket. This module is v2; [`v1`] is apart.
 //!
 //! The plug-in encrypts a seed once; the server derives the keys of values from the seed (upstream:
-//! NewEnvelopeTransformer in kmsv2). Each value is stored with the encrypted seed, so that the plug-in can decrypt it
+//! `EnvelopeTransformer` of kmsv2). Each value is stored with the encrypted seed, so that the plug-in can decrypt it
 //! again. Decrypted seeds are cached: reads need the plug-in once for each seed, writes never.
 //!
 //! The plug-in's status is polled ([`probe`]): a new key ID leads to a new seed, and makes values written with the old

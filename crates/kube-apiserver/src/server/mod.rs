@@ -140,7 +140,7 @@ pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dy
     Ok(create_server_chain(config)?)
 }
 
-/// A server that is complete and does not run yet.
+/// A server that is complete and does not run yet (upstream: `PrepareRun`, `preparedGenericAPIServer`).
 pub struct PreparedServer {
     /// The chain, and behind it all servers.
     pub handler: Arc<dyn Handler>,

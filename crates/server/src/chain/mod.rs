@@ -60,7 +60,8 @@ use crate::metrics::Metrics;
 use crate::request_info::RequestInfo;
 use kevel_component::signals::Signals;
 
-/// Builds the chain before `handler`, in the order in which a request passes it.
+/// Builds the chain before `handler`, in the order in which a request passes it (upstream: `BuildHandlerChain`,
+/// `DefaultBuildHandlerChain`).
 pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Config { authenticator, authorizer, audit, metrics, installed, .. } = config;
     let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;

@@ -11,7 +11,7 @@ use kevel_api::selector::shard::{ShardField, ShardSelector};
 
 use super::{Change, Event, FieldPath, Object};
 
-/// Selection of objects: prefix, labels and fields.
+/// Selection of objects: prefix, labels and fields (upstream: `SelectionPredicate`).
 #[derive(Debug, Default)]
 pub struct Selection {
     /// `namespace/` or nothing.
