@@ -152,7 +152,7 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Whoever closes the pipe has read enough.
+/// A closed pipe is no error: its reader has read enough.
 fn print(text: &str) -> ExitCode {
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS

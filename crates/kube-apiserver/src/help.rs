@@ -1,4 +1,4 @@
-//! What `--help` prints.
+//! Text of `--help`.
 
 use crate::flags::{Flag, Section, Value};
 
@@ -32,7 +32,7 @@ The Kubernetes API server: it keeps the objects that describe a cluster, checks
 and stores every change to them, and is the one place through which all other
 components read, watch and write the cluster's state.";
 
-/// How far the text is indented below a flag on a terminal.
+/// Indentation of the help text below a flag, on a terminal.
 const INDENT: usize = 16;
 
 /// The narrowest terminal whose lines are wrapped.

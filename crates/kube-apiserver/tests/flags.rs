@@ -124,7 +124,7 @@ fn words(path: &str) -> Vec<String> {
     words
 }
 
-/// A flag that has an effect is read somewhere; one that has none is read by nobody who acts.
+/// Every flag with an effect is read by code that acts on it, and a flag without an effect is not.
 #[test]
 fn the_state_of_a_flag_is_true() {
     let everywhere = words("");

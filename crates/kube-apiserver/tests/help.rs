@@ -1,4 +1,4 @@
-//! What `--help` looks like.
+//! Text of `--help`.
 
 use kube_apiserver::help::help;
 use kube_apiserver::options::{Admission, Global, Kevel, Logs, Misc, ServerRunOptions};

@@ -13,7 +13,7 @@ fn complete(arguments: &str) -> Result<CompletedOptions, String> {
     options.complete()
 }
 
-/// What is wrong with the arguments; nothing if they will do.
+/// Validation errors of the arguments; empty if they are valid.
 fn mistake(arguments: &str) -> String {
     match complete(arguments) {
         Ok(completed) => aggregate(completed.validate()).unwrap_or_default(),
@@ -289,7 +289,7 @@ fn mistakes_are_told_as_the_reference_tells_them() {
     }
 }
 
-/// What somebody closes must be closed: a server that cannot do it does not start.
+/// A closed feature stays closed: a server that cannot do it does not start.
 #[test]
 fn what_would_be_left_open_is_refused() {
     for (arguments, message) in [
@@ -313,8 +313,7 @@ fn what_would_be_left_open_is_refused() {
     }
 }
 
-/// Flags that change nothing yet, and why nobody is less safe for it. One that is not here is
-/// effective, or refused.
+/// Flags without an effect, and the reason why this is safe. All others are effective or refused.
 const HARMLESS: &[(&str, &str)] = &[
     ("contention-profiling", "profiles"),
     ("debug-socket-path", "profiles"),
@@ -325,7 +324,7 @@ const HARMLESS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_flag_without_effect_is_one_that_nobody_s_safety_rests_on() {
+fn security_does_not_rest_on_flags_without_effect() {
     let options = ServerRunOptions::default();
     let flags = options.flags().into_iter();
     let pending = flags.filter(|(flag, _)| flag.facts.state == State::Pending);

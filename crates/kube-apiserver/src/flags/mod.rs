@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 
 /// A section of the command line: a struct of options, a flag for each field.
 pub trait Section {
-    /// What `--help` calls it.
+    /// Name of the type in `--help`.
     fn name(&self) -> &'static str;
 
     /// The facts about its flags, in the order of its fields.
@@ -42,11 +42,11 @@ pub trait Section {
 pub struct Flag {
     /// The name of the field; the flag has `-` for `_`.
     pub field: &'static str,
-    /// What it is without the flag, as one would write it after `=`.
+    /// Default value, as it would be written after `=`.
     pub default: &'static str,
     /// The lines of its help text.
     pub help: &'static [&'static str],
-    /// How it is treated.
+    /// Treatment of the flag.
     pub facts: Facts,
 }
 
@@ -57,14 +57,14 @@ impl Flag {
     }
 }
 
-/// How a flag is treated.
+/// Treatment of a flag by the server and by `--help`.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Whether the server acts on it.
     pub state: State,
     /// The letter that stands for it.
     pub short: Option<char>,
-    /// What to say to those who still use it.
+    /// Deprecation warning for users of the flag.
     pub deprecated: Option<&'static str>,
     /// Whether `--help` leaves it out.
     pub hidden: bool,
@@ -75,12 +75,11 @@ pub struct Facts {
 pub enum State {
     /// It does what its help says.
     Effective,
-    /// What it asks for is so, whatever it says: its help says why.
+    /// No effect, because the behaviour is fixed: its help says why.
     Moot,
     /// It is read and checked, but changes nothing yet: the log says so.
     Pending,
-    /// It changes nothing yet, and a server that went on without it would be open where somebody
-    /// closed it. It refuses to start, and says this.
+    /// No effect yet, and security rests on it: the server refuses to start, with this message.
     Refused(&'static str),
 }
 
@@ -94,7 +93,7 @@ pub const MOOT: Facts = Facts { state: State::Moot, ..EFFECTIVE };
 /// A flag that is accepted but has no effect yet.
 pub const PENDING: Facts = Facts { state: State::Pending, ..EFFECTIVE };
 
-/// A flag that nobody may rely on before it has an effect, and what would happen to those who did.
+/// A flag on which security rests, refused until it is implemented; `why` says what would be open without it.
 pub const fn refused(why: &'static str) -> Facts {
     Facts { state: State::Refused(why), ..EFFECTIVE }
 }
@@ -105,7 +104,7 @@ impl Facts {
         Facts { short: Some(letter), ..self }
     }
 
-    /// With a warning to those who use it.
+    /// Adds a deprecation warning for users of the flag.
     pub const fn deprecated(self, warning: &'static str) -> Self {
         Facts { deprecated: Some(warning), ..self }
     }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub struct PortRange {
     /// The first port.
     pub base: i64,
-    /// How many there are.
+    /// Number of ports in the range.
     pub size: i64,
 }
 
@@ -155,12 +155,12 @@ impl Value for NamedCertKeys {
 pub struct Cidr {
     /// The first address.
     pub address: IpAddr,
-    /// How many leading bits the network's addresses share.
+    /// Length of the network's prefix in bits.
     pub prefix_length: u32,
 }
 
 impl Cidr {
-    /// How many bits tell the network's addresses apart.
+    /// Number of bits of an address behind the prefix.
     pub fn host_bits(&self) -> u32 {
         self.address_bits() - self.prefix_length
     }

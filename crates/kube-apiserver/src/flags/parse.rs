@@ -4,14 +4,14 @@ use super::{Flag, Given, Section};
 use crate::nearest::nearest;
 use kevel_api::quote::quote;
 
-/// What the arguments were, besides the values that they set.
+/// Result of parsing, besides the values of flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The flags among them.
     pub given: Given,
-    /// What is not a flag.
+    /// Arguments that are not flags.
     pub arguments: Vec<String>,
-    /// What to tell the user about deprecated flags.
+    /// Warnings about deprecated flags.
     pub warnings: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ struct Parser<'a, 'b> {
     parsed: Parsed,
 }
 
-/// Where a flag stands: its section, and its place there.
+/// Position of a flag: index of its section, and its index there.
 type Place = (usize, usize);
 
 impl Parser<'_, '_> {
@@ -102,7 +102,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// What the flag means without a value.
+    /// Value of a flag that is given without one.
     fn implied(&mut self, (section, index): Place) -> Option<String> {
         let value = self.sections.get_mut(section)?.value_mut(index)?;
         value.value_type().implied.map(str::to_owned)

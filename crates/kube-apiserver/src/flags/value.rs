@@ -1,4 +1,4 @@
-//! What a flag can hold.
+//! Types of flag values.
 
 use super::number::{parse_bool, parse_float, parse_int, parse_uint, print_float};
 use kevel_api::duration::Duration;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// A value that a flag sets.
 pub trait Value {
-    /// What kind of value it is.
+    /// Type of the value.
     fn value_type(&self) -> ValueType;
 
     /// Takes a text from the command line. The first replaces the default; a `repeated` one adds
@@ -22,9 +22,9 @@ pub trait Value {
 /// A kind of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueType {
-    /// What `--help` calls it.
+    /// Name of the type in `--help`.
     pub name: &'static str,
-    /// What a flag of this type means without a value.
+    /// Value of a flag of this type that is given without one.
     pub implied: Option<&'static str>,
     /// The text of a default that `--help` need not mention.
     pub zero: &'static str,

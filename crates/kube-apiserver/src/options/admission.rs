@@ -41,7 +41,7 @@ impl Admission {
         PLUGINS.iter().filter(runs).map(|plugin| plugin.name).collect()
     }
 
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self, given: &Given) -> Vec<String> {
         let mut errors = Vec::new();
         if given.has("admission_control")

@@ -35,7 +35,7 @@ impl ApiEnablement {
         }
     }
 
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self, emulation: Emulation) -> Vec<String> {
         let config = &self.runtime_config;
         if config.len() == 1 && config.get("api/all").is_some_and(|value| value == "false") {
@@ -58,7 +58,7 @@ impl ApiEnablement {
         self.resource_config(emulation).err().into_iter().collect()
     }
 
-    /// What the reference refuses: fairness is configured by an API that would not be served.
+    /// Error if priority and fairness is on while the API that configures it is disabled, as in the reference.
     pub(super) fn fairness_error(&self) -> Option<String> {
         let text = self.runtime_config.text();
         let decisive = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"]
@@ -151,7 +151,7 @@ const STAGES: [Stage; 4] = [
     ("api/alpha", |version| stage_of(version) == Some("alpha")),
 ];
 
-/// What stands between the two numbers of a version: `beta` in `v1beta2`, nothing in `v1`.
+/// Stage in a version: `beta` in `v1beta2`, empty in `v1`.
 fn stage_of(version: &str) -> Option<&str> {
     let number = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let after_v = version.strip_prefix('v')?;

@@ -7,13 +7,13 @@ use kevel_api::quote::quote;
 section! {
     /// Options of the audit log and its webhook.
     Audit, "auditing" {
-        /// How many events wait to be written before more are dropped. Batch mode only.
+        /// Number of events that wait to be written before more are dropped. Batch mode only.
         audit_log_batch_buffer_size: i64 = "10000", EFFECTIVE;
-        /// How many events are written at a time. Batch mode only.
+        /// Number of events that are written at a time. Batch mode only.
         audit_log_batch_max_size: i64 = "1", EFFECTIVE;
         /// After how long a batch that is not full is written. Batch mode only.
         audit_log_batch_max_wait: Duration = "0s", EFFECTIVE;
-        /// How many batches may be written at once after a pause. Batch mode only.
+        /// Number of batches that may be written at once after a pause. Batch mode only.
         audit_log_batch_throttle_burst: i64 = "0", EFFECTIVE;
         /// Limit the rate of batches. Batch mode only.
         audit_log_batch_throttle_enable: bool = "false", EFFECTIVE;
@@ -25,12 +25,12 @@ section! {
         audit_log_format: String = "json", EFFECTIVE;
         /// For how many days old log files are kept, by the date in their names; 0 keeps them.
         audit_log_maxage: i64 = "366", EFFECTIVE;
-        /// How many old log files are kept; 0 keeps them all.
+        /// Number of old log files that are kept; 0 keeps them all.
         audit_log_maxbackup: i64 = "100", EFFECTIVE;
         /// Megabytes after which a new log file is begun; 0 goes on with one file.
         audit_log_maxsize: i64 = "100", EFFECTIVE;
-        /// When events are written: batch (later, in batches), blocking (before the answer) or
-        /// blocking-strict (before the answer, and a request whose receipt cannot be logged fails).
+        /// Time of writing events: batch (later, in batches), blocking (before the answer) or blocking-strict (before
+        /// the answer, and a request whose receipt cannot be logged fails).
         audit_log_mode: String = "blocking", EFFECTIVE;
         /// File for the audit log; '-' is standard output. Without it there is no audit log.
         audit_log_path: String, EFFECTIVE;
@@ -46,17 +46,17 @@ section! {
         /// File with the policy that says which requests are audited and how much of them. Without
         /// it nothing is.
         audit_policy_file: String, EFFECTIVE;
-        /// How many events wait to be sent before more are dropped. Batch mode only.
+        /// Number of events that wait to be sent before more are dropped. Batch mode only.
         audit_webhook_batch_buffer_size: i64 = "10000", EFFECTIVE;
         /// The old name of --audit-webhook-initial-backoff.
         audit_webhook_batch_initial_backoff: Duration = "10s", EFFECTIVE
             .deprecated("Deprecated, use --audit-webhook-initial-backoff instead.")
             .hidden();
-        /// How many events are sent at a time. Batch mode only.
+        /// Number of events that are sent at a time. Batch mode only.
         audit_webhook_batch_max_size: i64 = "400", EFFECTIVE;
         /// After how long a batch that is not full is sent. Batch mode only.
         audit_webhook_batch_max_wait: Duration = "30s", EFFECTIVE;
-        /// How many batches may be sent at once after a pause. Batch mode only.
+        /// Number of batches that may be sent at once after a pause. Batch mode only.
         audit_webhook_batch_throttle_burst: i64 = "15", EFFECTIVE;
         /// Limit the rate of batches. Batch mode only.
         audit_webhook_batch_throttle_enable: bool = "true", EFFECTIVE;
@@ -66,8 +66,8 @@ section! {
         audit_webhook_config_file: String, EFFECTIVE;
         /// For how long to wait before a failed request is made again the first time.
         audit_webhook_initial_backoff: Duration = "10s", EFFECTIVE;
-        /// When events are sent: batch (later, in batches), blocking (before the answer) or
-        /// blocking-strict (before the answer, and a request whose receipt cannot be sent fails).
+        /// Time of sending events: batch (later, in batches), blocking (before the answer) or blocking-strict (before
+        /// the answer, and a request whose receipt cannot be sent fails).
         audit_webhook_mode: String = "batch", EFFECTIVE;
         /// Cut events and batches that are too large.
         audit_webhook_truncate_enabled: bool = "false", EFFECTIVE;
@@ -82,7 +82,7 @@ section! {
 }
 
 impl Audit {
-    /// What is wrong with these options; those of a backend that is off do not matter.
+    /// Validation errors of these options; a backend that is off is not validated.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if !self.audit_log_path.is_empty() {
@@ -109,7 +109,7 @@ impl Audit {
         errors
     }
 
-    /// What the flags say about the log.
+    /// Options of the log backend.
     pub(crate) fn log(&self) -> Backend<'_> {
         Backend {
             name: "log",
@@ -130,7 +130,7 @@ impl Audit {
         }
     }
 
-    /// What the flags say about the webhook.
+    /// Options of the webhook backend.
     pub(crate) fn webhook(&self) -> Backend<'_> {
         Backend {
             name: "webhook",
@@ -152,7 +152,7 @@ impl Audit {
     }
 }
 
-/// What the log and the webhook have in common.
+/// Options that the log and webhook backends share.
 pub(crate) struct Backend<'a> {
     name: &'static str,
     pub mode: &'a str,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 section! {
     /// Options that say how a client is recognised.
     Authentication, "authentication" {
-        /// Let in requests that nobody vouches for, as user system:anonymous in group
-        /// system:unauthenticated. Off while everything is allowed (AlwaysAllow).
+        /// Let in requests without credentials, as user system:anonymous in group system:unauthenticated. Off while
+        /// everything is allowed (AlwaysAllow).
         anonymous_auth: bool = "true", EFFECTIVE;
         /// Names of this API, one of which a service account token must be meant for, comma
         /// separated. The token issuers unless given.
@@ -37,7 +37,7 @@ section! {
         oidc_client_id: String, EFFECTIVE;
         /// Claim with the user's groups: a string or a list of strings.
         oidc_groups_claim: String, EFFECTIVE;
-        /// What is put before the groups of a token.
+        /// Prefix of the groups of a token.
         oidc_groups_prefix: String, EFFECTIVE;
         /// URL of the OpenID issuer whose tokens are accepted, with https.
         oidc_issuer_url: String, EFFECTIVE;
@@ -49,8 +49,8 @@ section! {
         /// Claim with the user's name. Of other claims than the default it is not certain that they
         /// are unique and never change.
         oidc_username_claim: String = "sub", EFFECTIVE;
-        /// What is put before the user's name, '-' for nothing. Without it, names from other claims
-        /// than email get the issuer's URL.
+        /// Prefix of the user's name, '-' for none. Without it, names from other claims than email get the issuer's
+        /// URL.
         oidc_username_prefix: String, EFFECTIVE;
         /// Common names of the client certificates that may name users in headers, comma separated.
         /// Without any, every certificate of --requestheader-client-ca-file may.
@@ -67,7 +67,7 @@ section! {
         /// Headers with the user's name, usually X-Remote-User.
         requestheader_username_headers: Strings, EFFECTIVE;
         /// Let the tokens that are mounted into pods be valid for up to a year, whatever
-        /// --service-account-max-token-expiration says, while clients learn to read them anew.
+        /// --service-account-max-token-expiration says, while clients learn to read them again.
         service_account_extend_token_expiration: bool = "true", EFFECTIVE;
         /// Issuer of service account tokens; an https URL makes OpenID discovery possible. When
         /// repeated, the first issues tokens, and those of all are accepted.
@@ -88,7 +88,7 @@ section! {
 }
 
 impl Authentication {
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(
         &self,
         given: &Given,
@@ -205,7 +205,7 @@ impl Authentication {
         errors
     }
 
-    /// What is allowed but will not work with aggregated servers, which go by the standard headers.
+    /// Warnings about values that are allowed but do not work with aggregated servers, which read the standard headers.
     pub fn warnings(&self) -> Vec<String> {
         let lacks = |names: &Strings, standard: &str| {
             !names.is_empty() && !names.iter().any(|name| name.eq_ignore_ascii_case(standard))

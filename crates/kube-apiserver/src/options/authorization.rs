@@ -42,7 +42,7 @@ impl Authorization {
         }
     }
 
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self, given: &Given) -> Vec<String> {
         if !self.authorization_config.is_empty() {
             if given.has("authorization_mode") || given.has_prefix("authorization_webhook_") {

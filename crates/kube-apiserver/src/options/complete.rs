@@ -1,4 +1,4 @@
-//! What follows from the options.
+//! Completion: defaults that depend on other flags or on the machine.
 
 use super::feature_gates::{FlagError, feature_gates};
 use super::files::read_error;
@@ -17,13 +17,13 @@ use tracing::{info, warn};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompletedOptions {
-    /// What the flags say, defaults filled in.
+    /// The flags, with defaults filled in.
     pub flags: ServerRunOptions,
-    /// Which features are on.
+    /// Feature gates.
     pub feature_gates: FeatureGates,
     /// The version that the server behaves as.
     pub effective_version: EffectiveVersion,
-    /// Where objects are kept.
+    /// Kind of store.
     pub storage: StorageKind,
     /// The address at which others reach the server.
     pub advertise_address: IpAddr,
@@ -40,7 +40,7 @@ pub struct CompletedOptions {
     pub own_pki: Option<String>,
     /// Resources with a watch cache of their own size.
     pub watch_cache_sizes: BTreeMap<GroupResource, i64>,
-    /// How far back watch caches reach at least.
+    /// Least history of the watch caches.
     pub events_history_window: Duration,
     /// The admission plugins that run, in order.
     pub admission_plugins: Vec<&'static str>,
@@ -51,9 +51,9 @@ pub struct CompletedOptions {
 /// A serving certificate to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedCert {
-    /// Where the certificate goes.
+    /// File of the certificate.
     pub cert_file: String,
-    /// Where its key goes.
+    /// File of its key.
     pub key_file: String,
     /// The host that it is for.
     pub host: String,
@@ -74,7 +74,7 @@ const SERVICE_NAMES: [&str; 3] = ["kubernetes.default.svc", "kubernetes.default"
 
 const SECOND: i64 = 1_000_000_000;
 
-/// How far back watch caches reach by default.
+/// Default of the least history of the watch caches.
 const EVENTS_HISTORY_WINDOW: Duration = Duration(75 * SECOND);
 
 /// From when on a token that is valid for longer is one that was extended.
@@ -247,7 +247,7 @@ impl ServerRunOptions {
         host.clone()
     }
 
-    /// Where everything is allowed, nobody may come unnamed.
+    /// Turns anonymous authentication off under AlwaysAllow.
     fn complete_anonymous_auth(&mut self) {
         let allows = self.authorization.authorization_mode.iter().any(|mode| mode == "AlwaysAllow");
         if allows && self.authentication.anonymous_auth {
@@ -309,12 +309,12 @@ impl ServerRunOptions {
 }
 
 impl CompletedOptions {
-    /// What this server is called among those of its cluster.
+    /// ID of this server in its cluster, as in its identity lease.
     pub fn server_id(&self) -> String {
         kevel_server::identity::server_id(&self.hostname)
     }
 
-    /// Which built-in resources are served.
+    /// Built-in resources that are served.
     pub fn resource_config(&self) -> ResourceConfig {
         let config = self.flags.api_enablement.resource_config(self.emulation());
         config.unwrap_or_default().without_disabled(&self.feature_gates)

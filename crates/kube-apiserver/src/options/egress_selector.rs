@@ -13,7 +13,7 @@ section! {
 }
 
 impl EgressSelector {
-    /// What is wrong with these options by themselves.
+    /// Validation error of these options alone.
     pub(super) fn validate(&self) -> Option<String> {
         let file = &self.egress_selector_config_file;
         read_error(file).filter(|_| !file.is_empty())?;

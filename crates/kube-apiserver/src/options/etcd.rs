@@ -14,7 +14,7 @@ section! {
             .deprecated("watch caches are sized automatically and this flag will be removed in a \
                          future version")
             .hidden();
-        /// How many objects a delete of a collection works on at a time.
+        /// Number of objects that a delete of a collection works on at a time.
         delete_collection_workers: i64 = "1", EFFECTIVE;
         /// Leave objects with dependents to the garbage collector. Must be as for the
         /// kube-controller-manager.
@@ -28,19 +28,18 @@ section! {
         etcd_cafile: String, EFFECTIVE;
         /// File with the client certificate for etcd.
         etcd_certfile: String, EFFECTIVE;
-        /// How often the server asks etcd to compact; 0 leaves that to others.
+        /// Interval at which the server asks etcd to compact; 0 leaves that to others.
         etcd_compaction_interval: Duration = "5m0s", EFFECTIVE;
-        /// How often the objects of each resource are counted for the metrics; 0 does not count. They are
+        /// Interval at which the objects of each resource are counted for the metrics; 0 does not count. They are
         /// counted whenever the metrics are read.
         etcd_count_metric_poll_period: Duration = "1m0s", EFFECTIVE;
-        /// How often the size of the database is read for a metric that is not shown any more; 0 does
-        /// not.
+        /// Interval at which the size of the database is read for a metric that is not shown any more; 0 does not.
         etcd_db_metric_poll_interval: Duration = "30s", MOOT;
         /// For how long a health check waits for etcd.
         etcd_healthcheck_timeout: Duration = "2s", EFFECTIVE;
         /// File with the private key of --etcd-certfile.
         etcd_keyfile: String, EFFECTIVE;
-        /// What every key begins with.
+        /// Prefix of every key.
         etcd_prefix: String = "/registry", EFFECTIVE;
         /// For how long a readiness check waits for etcd.
         etcd_readycheck_timeout: Duration = "2s", EFFECTIVE;
@@ -58,8 +57,8 @@ section! {
         /// Media type in which objects are stored: application/json, application/yaml or
         /// application/vnd.kubernetes.protobuf. Custom resources are always JSON.
         storage_media_type: String = "application/vnd.kubernetes.protobuf", EFFECTIVE;
-        /// Serve whoever takes any state from a cache of the storage. Without it they get the current
-        /// state; all others always do.
+        /// Serve reads of any state (resourceVersion=0) from a cache of the storage. Without it they get the current
+        /// state; all other reads always do.
         watch_cache: bool = "true", EFFECTIVE;
         /// Resources whose watch cache is on or off, comma separated, each as
         /// resource[.group]#size. Size 0 is off, any other is on.
@@ -75,8 +74,7 @@ const MEDIA_TYPES: [&str; 3] =
     ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 
 impl Etcd {
-    /// What is wrong with these options by themselves. That there are etcd servers at all is
-    /// checked with `--storage`.
+    /// Validation errors of these options alone. That there are etcd servers at all is checked with `--storage`.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if !matches!(self.storage_backend.as_str(), "" | "etcd3") {
@@ -112,9 +110,8 @@ impl Etcd {
         errors
     }
 
-    /// What `--etcd-servers-overrides` says: each set of servers once, however often and in whatever
-    /// order it is named. Of a resource that is named several times, the last counts; names are taken as they are
-    /// written.
+    /// Sets of servers in `--etcd-servers-overrides`, each once, whatever the order of its servers. For a resource that
+    /// is named several times the last entry counts; names are taken as written.
     pub(crate) fn overrides(&self) -> Overrides {
         let mut overrides: Vec<(Vec<String>, Vec<GroupResource>)> = Vec::new();
         for text in self.etcd_servers_overrides.iter() {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-/// Why the file cannot be opened, as the reference says it.
+/// Error of opening the file, in the reference's words.
 pub(super) fn read_error(path: &str) -> Option<String> {
     let error = File::open(path).err()?;
     Some(format!("open {path}: {}", file_problem(&error)))

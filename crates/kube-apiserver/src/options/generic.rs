@@ -27,9 +27,8 @@ section! {
         /// repeated. A name may follow 'kube:'. AllAlpha and AllBeta switch every feature of that
         /// stage that is not named itself.
         feature_gates: Multimap, EFFECTIVE;
-        /// Share of HTTP/2 requests that are answered with GOAWAY, so that clients connect anew and
-        /// spread over the servers behind a load balancer: 0 (none) to 0.02. Leave it at 0 for a
-        /// single server.
+        /// Share of HTTP/2 requests that are answered with GOAWAY, so that clients reconnect and spread over the
+        /// servers behind a load balancer: 0 (none) to 0.02. Leave it at 0 for a single server.
         goaway_chance: f64 = "0", EFFECTIVE;
         /// For how long after the start /livez does not count post-start hooks that are still
         /// running as failures.
@@ -72,7 +71,7 @@ section! {
 }
 
 impl GenericServerRun {
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut errors = Vec::new();
         for (negative, message) in [
@@ -112,7 +111,7 @@ impl GenericServerRun {
     }
 }
 
-/// What is wrong with a directive of RFC 6797, section 6.1.
+/// Error of an HSTS directive (RFC 6797, section 6.1).
 fn hsts_error(directive: &str) -> Option<&'static str> {
     if directive.trim().is_empty() {
         return Some("empty value in strict-transport-security-directives");
@@ -128,8 +127,8 @@ fn hsts_error(directive: &str) -> Option<&'static str> {
     )
 }
 
-/// What is wrong with an expression for origins. One that is not tied to both ends of the host
-/// would let in hosts that merely contain the one meant.
+/// Error of a CORS origin expression. An expression that is not anchored at both ends would match hosts that merely
+/// contain the intended one.
 fn cors_error(expression: &str) -> Option<String> {
     const HELP: &str = "tie each expression to the start of the host, with '^' or '//', and to its \
                         end, with '$' or ':', as in '//example\\.com(:|$)'";

@@ -15,7 +15,7 @@ section! {
     }
 }
 
-/// What is asked of the version.
+/// Request of `--version`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VersionRequest {
     /// Nothing.

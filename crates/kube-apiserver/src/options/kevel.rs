@@ -11,8 +11,8 @@ section! {
         /// Directory for what the server keeps itself: the embedded storage, and the keys,
         /// certificates and admin kubeconfig that it makes on its first start.
         data_dir: String = "./kevel-data", EFFECTIVE;
-        /// Where objects are kept: embedded (in --data-dir), memory (nowhere else) or etcd (in
-        /// --etcd-servers). Without the flag: etcd if there are --etcd-servers, else embedded.
+        /// Store of objects: embedded (in --data-dir), memory (nowhere else) or etcd (in --etcd-servers). Without the
+        /// flag: etcd if there are --etcd-servers, else embedded.
         storage: Option<StorageKind>, EFFECTIVE;
         /// Controllers of kube-controller-manager that run in this server while no controller manager holds its
         /// lease, in its syntax: '*' enables all that are on by default, 'foo' enables the controller named 'foo',
@@ -61,7 +61,7 @@ impl super::CompletedOptions {
     }
 }
 
-/// Where objects are kept.
+/// Kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageKind {
     /// In a database of the server's own.

@@ -10,7 +10,7 @@ use kevel_features::{Feature, FeatureGates};
 section! {
     /// Options of the log.
     Logs, "logs" {
-        /// How often at least the log is flushed. Lines are written at once, whatever it is.
+        /// Longest time between flushes of the log. Lines are written at once, whatever it is.
         log_flush_frequency: Duration = "5s", MOOT;
         /// Bytes of information to hold back in the json format with split streams, for fewer
         /// writes. Needs the feature LoggingAlphaOptions.
@@ -26,7 +26,7 @@ section! {
         log_text_split_stream: bool = "false", EFFECTIVE;
         /// Form of the log: text, a line per message, or json, an object per message.
         logging_format: String = "text", EFFECTIVE;
-        /// How much to log: 0 for the most important, 4 for debugging, 5 and above for tracing.
+        /// Verbosity of the log: 0 for the most important, 4 for debugging, 5 and above for tracing.
         v: Level = "0", EFFECTIVE.short('v');
         /// Other levels for single modules, as module=N, comma separated. A module is named by its
         /// last part or its whole path; '*' and '?' stand for any characters. Only for the text
@@ -35,7 +35,7 @@ section! {
     }
 }
 
-/// How much is logged.
+/// Verbosity of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub u32);
 
@@ -54,7 +54,7 @@ impl Value for Level {
     }
 }
 
-/// How much is logged by the modules that a pattern matches.
+/// Verbosity for modules that match a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VModule(pub Vec<(String, Level)>);
 
@@ -86,7 +86,7 @@ impl Value for VModule {
 }
 
 impl Logs {
-    /// What is wrong with these options.
+    /// Validation errors of these options.
     pub fn validate(&self, gates: &FeatureGates) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if self.log_flush_frequency.0 <= 0 {

@@ -32,7 +32,7 @@ const NAME: &str = "[a-zA-Z_:][a-zA-Z0-9_:]*";
 const LABEL: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
 
 impl Metrics {
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self) -> Vec<String> {
         let metrics = Path::new("metrics");
         let mut errors = Vec::new();

@@ -12,7 +12,7 @@ section! {
         aggregator_reject_forwarding_redirect: bool = "true", EFFECTIVE;
         /// Allow privileged containers.
         allow_privileged: bool = "false", EFFECTIVE;
-        /// How many API servers the cluster has, for --endpoint-reconciler-type=master-count.
+        /// Number of API servers of the cluster, for --endpoint-reconciler-type=master-count.
         apiserver_count: i64 = "1", EFFECTIVE
             .deprecated("apiserver-count is deprecated and will be removed in a future version.")
             .hidden();
@@ -20,7 +20,7 @@ section! {
         coordinated_leadership_lease_duration: Duration = "15s", EFFECTIVE;
         /// For how long a coordinated leader may fail to renew its lease.
         coordinated_leadership_renew_deadline: Duration = "10s", EFFECTIVE;
-        /// How often a coordinated leader tries to renew its lease.
+        /// Interval at which a coordinated leader tries to renew its lease.
         coordinated_leadership_retry_period: Duration = "2s", EFFECTIVE;
         /// Send requests for aggregated servers to the endpoints of their service instead of its
         /// cluster IP.
@@ -28,8 +28,7 @@ section! {
         /// Serve the host's log files under /logs.
         enable_logs_handler: bool = "false", PENDING
             .deprecated("Log handler functionality is deprecated");
-        /// Who keeps the endpoints of the kubernetes service: lease, master-count (deprecated) or
-        /// none.
+        /// Reconciler of the endpoints of the kubernetes service: lease, master-count (deprecated) or none.
         endpoint_reconciler_type: String = "lease", EFFECTIVE;
         /// For how long events are kept.
         event_ttl: Duration = "1h0m0s", EFFECTIVE;

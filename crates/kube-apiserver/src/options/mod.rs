@@ -1,5 +1,4 @@
-//! What the server is told: options by section, completed with what follows from them, and
-//! validated.
+//! Server options by section: parsed, completed, validated.
 
 mod admission;
 mod api_enablement;
@@ -130,8 +129,8 @@ impl ServerRunOptions {
         flags
     }
 
-    /// What is wrong with flags on which security rests and that have no effect yet: they may only
-    /// say what is so anyway.
+    /// Errors of flags on which security rests and that have no effect yet: only their fixed behaviour may be
+    /// requested.
     pub(super) fn refused(&self) -> Vec<String> {
         let defaults = ServerRunOptions::default();
         let flags = self.flags().into_iter().zip(defaults.flags());

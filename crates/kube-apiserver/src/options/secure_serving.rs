@@ -15,8 +15,7 @@ section! {
         cert_dir: String = "/var/run/kubernetes", EFFECTIVE;
         /// Do not speak HTTP/2.
         disable_http2_serving: bool = "false", EFFECTIVE;
-        /// How many requests a client may have open on one HTTP/2 connection; 0 is the server's
-        /// own choice.
+        /// Number of requests that a client may have open on one HTTP/2 connection; 0 is the server's own choice.
         http2_max_streams_per_connection: i64 = "0", EFFECTIVE;
         /// Listen with SO_REUSEADDR: a port can be taken again at once, while connections of an
         /// earlier server still end. It is always set.
@@ -48,7 +47,7 @@ section! {
 }
 
 impl SecureServing {
-    /// What is wrong with these options by themselves.
+    /// Validation errors of these options alone.
     pub(super) fn validate(&self) -> Vec<String> {
         let mut errors = Vec::new();
         let port = self.secure_port;

@@ -50,8 +50,7 @@ impl ServiceIps {
         Ok(ServiceIps { primary, secondary, api_server: primary.nth(1) })
     }
 
-    /// What is wrong with the networks. Their size matters only while a bitmap of their addresses
-    /// is kept.
+    /// Validation errors of the networks. Their size is limited only while their addresses are kept in a bitmap.
     pub(super) fn validate(&self, flag: &str, bitmap: bool) -> Vec<String> {
         let mut errors = Vec::new();
         if flag.split(',').count() > 2 {

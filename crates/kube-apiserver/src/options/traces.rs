@@ -12,7 +12,7 @@ section! {
 }
 
 impl Traces {
-    /// What is wrong with these options by themselves.
+    /// Validation error of these options alone.
     pub(super) fn validate(&self) -> Option<String> {
         let file = &self.tracing_config_file;
         read_error(file).filter(|_| !file.is_empty())?;

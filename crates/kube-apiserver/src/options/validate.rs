@@ -1,4 +1,4 @@
-//! What is wrong with the options, all of it.
+//! Validation of all options, with all errors at once.
 
 use super::{CompletedOptions, StorageKind};
 use kevel_api::quote::quote;

@@ -1,4 +1,4 @@
-//! What every write to any of the servers passes: what the options say of it.
+//! Admission of all servers of the chain, from the options.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,7 +93,7 @@ pub fn admission(
     Ok(Admission::new(plugins))
 }
 
-/// What the configuration file says.
+/// Contents of the admission configuration file.
 #[derive(Debug, Default)]
 struct ConfigurationFile {
     path: PathBuf,

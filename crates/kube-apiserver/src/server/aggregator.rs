@@ -53,8 +53,7 @@ pub fn aggregator(
     })
 }
 
-/// How Services are reached: at their cluster IPs, or with `--enable-aggregator-routing` at their
-/// endpoints.
+/// Resolver of Services: their cluster IPs, or with `--enable-aggregator-routing` their endpoints.
 pub fn service_resolver(config: &Config) -> Result<ServiceResolver, String> {
     let services = config.storages.required("", "services")?;
     let resolver = match config.options.flags.misc.enable_aggregator_routing {

@@ -1,4 +1,4 @@
-//! What happened, for people who must know later: what the options say of it.
+//! The auditor, from the options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use kevel_server::webhook::{Backoff, Client, Endpoint};
 use super::config::duration;
 use crate::options::{Audit, AuditBackend, CompletedOptions};
 
-/// Who audits the server: nobody without a policy, or without a place for events. A webhook is reached by `dialer`.
+/// Auditor of the server; `None` without a policy or a backend. `dialer` reaches the webhook.
 pub fn auditor(
     options: &CompletedOptions,
     dialer: Dialer,

@@ -1,4 +1,4 @@
-//! Who asks: what the options say of it.
+//! Authentication, from the options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,22 +38,22 @@ use super::config::duration;
 use super::jwt::Jwt;
 use crate::options::{self, CompletedOptions};
 
-/// How long it is remembered whose a token is.
+/// Time for which the user of a token is cached.
 const REMEMBERED: Remembered =
     Remembered { success: Duration::from_secs(10), failure: Duration::ZERO, errors: true };
 
-/// Those who know users, and what goes with them.
+/// The configured authenticators, and the objects and issuers that they share with controllers.
 pub struct Authentication {
     /// All of them.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Those who know users by their tokens.
+    /// Authenticators of bearer tokens.
     tokens: Arc<dyn TokenAuthenticator>,
-    /// Whom this server is for.
+    /// Audiences of this server.
     audiences: Vec<String>,
-    /// What service accounts' tokens are bound to.
+    /// Objects to which service-account tokens are bound.
     objects: Arc<Objects>,
     keys: Keys,
-    /// Who issues service accounts' tokens, if somebody does.
+    /// Issuer of service-account tokens, if a signing key is configured.
     issuer: Option<Arc<Issuer>>,
 }
 
@@ -61,7 +61,7 @@ pub struct Authentication {
 pub type Controller = (&'static str, Pending<'static, ()>);
 
 impl Authentication {
-    /// Those that the flags name. `client` notes down that tokens were used.
+    /// Authenticators that the flags configure. `client` records uses of tokens.
     pub async fn new(
         options: &CompletedOptions,
         certificates: &Certificates,
@@ -118,8 +118,8 @@ impl Authentication {
         }
     }
 
-    /// What tells others how tokens of this server are verified. There is nothing to tell unless
-    /// the issuer has a URL that others can read it from.
+    /// Paths of OpenID discovery, by which others verify tokens of this server. None unless the issuer is a URL at
+    /// which they can be read.
     pub fn open_id_paths(&self, options: &CompletedOptions) -> Vec<delegate::Path> {
         let flags = &options.flags.authentication;
         let jwks_uri = match flags.service_account_jwks_uri.as_str() {
@@ -150,7 +150,7 @@ impl Authentication {
         paths.collect()
     }
 
-    /// Those who keep others informed.
+    /// Controllers of authentication: cluster information, uses of tokens.
     pub fn controllers(
         &self,
         options: &CompletedOptions,
@@ -175,8 +175,7 @@ impl Authentication {
     }
 }
 
-/// Those who know users by their tokens, in the order in which they are asked: local ones before
-/// remote ones.
+/// Authenticators of tokens in their order: local ones before remote ones.
 fn tokens(
     options: &CompletedOptions,
     objects: &Arc<Objects>,
@@ -226,7 +225,7 @@ pub(super) fn token_webhook(
     TokenCache::new(Arc::new(webhook), remembered, metrics, clock)
 }
 
-/// Those who know users, in the order in which they are asked.
+/// Authenticators in their order.
 fn authenticator(
     options: &CompletedOptions,
     certificates: &Certificates,
@@ -284,7 +283,7 @@ fn public_keys(files: &[String]) -> Result<Vec<PublicKey>, String> {
     Ok(keys)
 }
 
-/// Who issues service accounts' tokens, if somebody does.
+/// Issuer of service-account tokens, if a signing key is configured.
 fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
     let flags = &options.flags.authentication;
     let file = &options.flags.misc.service_account_signing_key_file;
@@ -313,7 +312,7 @@ fn max_expiration(options: &CompletedOptions) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
 
-/// Who signs service accounts' tokens in this server's place, if somebody does.
+/// External signer of service-account tokens, if one is configured.
 async fn external_signer(
     options: &CompletedOptions,
     metrics: &Metrics,

@@ -1,4 +1,4 @@
-//! Who may do what: what the options say of it.
+//! Authorization, from the options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::options::CompletedOptions;
 
 /// The name of a webhook that flags describe.
 const WEBHOOK: &str = "default";
-/// How long such a webhook may take.
+/// Timeout of authorization webhooks.
 const WEBHOOK_TIMEOUT: kevel_api::duration::Duration =
     kevel_api::duration::Duration(30_000_000_000);
 
@@ -33,7 +33,7 @@ pub fn alone(options: &CompletedOptions) -> bool {
         && !given.has("authorization_config")
 }
 
-/// Those who decide.
+/// The configured authorizers, in order.
 pub struct Authorization {
     /// All of them, in the order in which they are asked.
     pub authorizer: Arc<dyn Authorizer>,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Authorization {
 }
 
 impl Authorization {
-    /// Those that the flags name, by what `storages` have.
+    /// Authorizers that the flags configure; `storages` has the objects that they read.
     pub fn new(
         options: &CompletedOptions,
         storages: &Storages,
@@ -110,7 +110,7 @@ impl Authorization {
     }
 }
 
-/// What the flags say, as a configuration.
+/// Flags as an AuthorizationConfiguration.
 fn configuration(options: &CompletedOptions) -> AuthorizationConfiguration {
     let flags = &options.flags.authorization;
     let plain = |mode: &str| AuthorizerConfiguration {

@@ -16,15 +16,15 @@ use super::certificate_files;
 use super::storage::embedded_folder;
 use crate::options::{CompletedOptions, StorageKind, has_address, loopback};
 
-/// What the server shows, and whom it believes.
+/// Serving certificates, and trusted CA bundles.
 #[derive(Debug)]
 pub struct Certificates {
     pub tls: Arc<Tls>,
-    /// Who vouches for clients.
+    /// CA bundle of client certificates.
     pub client_ca: Option<Arc<Dynamic<CaBundle>>>,
-    /// Who vouches for front proxies.
+    /// CA bundle of front proxies (request headers).
     pub request_header_ca: Option<Arc<Dynamic<CaBundle>>>,
-    /// What the server makes for itself.
+    /// Certificates that the server makes for itself.
     pub own: Option<(Pki, PkiFiles)>,
 }
 

@@ -243,7 +243,7 @@ fn start_leader_election(config: &Config) -> Result<(), String> {
         retry_period: duration(flags.coordinated_leadership_retry_period),
     };
     let hook = "start-kube-apiserver-coordinated-leader-election-controller";
-    // Without candidates nobody is chosen, and the server does not become ready: see `health::informer_sync`.
+    // Without candidates no leader is elected, and the server does not become ready: see `health::informer_sync`.
     let Some(candidates) = health::lease_candidates(config) else {
         return lifecycle.hooks.add_post_start(hook, |_| async { Ok(()) });
     };
@@ -284,7 +284,7 @@ fn storage_versions(
     Ok(Some(manager))
 }
 
-/// Where clients find the server, as `/api` tells them.
+/// Addresses of the server for clients, as `/api` returns them.
 fn addresses(config: &Config) -> Addresses {
     let port = config.options.flags.secure_serving.secure_port;
     let host = match config.options.advertise_address {

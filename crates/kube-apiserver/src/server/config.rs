@@ -56,30 +56,29 @@ pub struct Config {
     pub tracer: Option<TraceProvider>,
     /// Stand-in for etcd that the store belongs to, if it is one.
     pub stand_in: Option<StandIn>,
-    /// Where objects are stored and read.
+    /// Stores with their caches.
     pub backends: Backends,
-    /// What values are encrypted with, where any are.
+    /// Transformers of encryption at rest, if it is configured.
     pub encryption: Option<Arc<DynamicTransformers>>,
     pub storage_options: StorageOptions,
-    /// Where built-in kinds are kept, except for definitions of custom ones, which is the extensions
-    /// server's business.
+    /// Storages of built-in kinds, except for CustomResourceDefinitions, which the extensions server has.
     pub storages: Storages,
     /// The way of the server's own parts to its API, which leads there once the server is put together.
     pub loopback: Arc<Loopback>,
     pub client: Client,
     pub authentication: Authentication,
     pub authorization: Authorization,
-    /// Who waits for whom, unless requests are limited in number alone.
+    /// Priority and fairness; `None` for max-in-flight.
     pub flow_control: Option<Arc<FlowControl>>,
-    /// What creates kinds that are not stored: reviews, tokens.
+    /// Creaters: kinds that are not stored, such as reviews and tokens.
     pub creaters: Creaters,
-    /// What leads away from objects: to nodes, into pods.
+    /// Connecters: subresources that connect to nodes and pods.
     pub connecters: Connecters,
     /// Whether the parts of the control plane are well.
     pub component_statuses: Arc<ComponentStatuses>,
     /// The controllers of the server, and the admission step that stops them.
     pub controllers: ControllersBuilder,
-    /// Who gives services addresses and ports, where services are served.
+    /// Allocators of Service addresses and ports, if Services are served.
     pub services: Option<Services>,
 }
 
@@ -219,8 +218,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes the folder for what the server keeps itself, if it keeps anything, and sees that nobody else
-/// can look into it.
+/// Makes the data directory, if the server keeps anything, accessible to its owner only.
 fn prepare_data_dir(options: &CompletedOptions) -> Result<(), String> {
     if options.storage != StorageKind::Embedded && options.own_pki.is_none() {
         return Ok(());

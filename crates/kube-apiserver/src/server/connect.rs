@@ -10,7 +10,7 @@ use kevel_server::webhook::Identity;
 
 use crate::options::CompletedOptions;
 
-/// What leads away from objects.
+/// Connecters of the server.
 pub fn connecters(
     options: &CompletedOptions,
     egress: &EgressSelector,

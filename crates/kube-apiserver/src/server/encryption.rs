@@ -1,4 +1,4 @@
-//! What values are encrypted with (`--encryption-provider-config`).
+//! Encryption at rest (`--encryption-provider-config`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kevel_store::keys;
 
 use crate::options::CompletedOptions;
 
-/// What the file says, if there is one.
+/// Transformers of the file, if one is configured.
 pub async fn transformers(
     options: &CompletedOptions,
     metrics: &Metrics,

@@ -17,7 +17,7 @@ use crate::options::CompletedOptions;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// Who waits for whom, unless `--enable-priority-and-fairness=false`.
+/// Priority and fairness; `None` with `--enable-priority-and-fairness=false`.
 pub fn flow_control(
     options: &CompletedOptions,
     metrics: &Arc<Metrics>,
@@ -41,7 +41,7 @@ pub fn flow_control(
 pub fn add_hooks(config: &Config) -> Result<(), String> {
     let hooks = &config.lifecycle.hooks;
     let Some(flow_control) = &config.flow_control else {
-        // Its counters need nobody to look after them.
+        // Its counters need no maintenance.
         return hooks.add_post_start("max-in-flight-filter", |_| async { Ok(()) });
     };
     let storage = |plural| config.storages.get(GROUP, plural).cloned();
@@ -89,7 +89,7 @@ pub fn add_producer(config: &Config) -> Result<(), String> {
     config.lifecycle.hooks.add_post_start(config_producer::HOOK, producer)
 }
 
-/// What the rows of all servers know.
+/// Object counts and indexes of the rows of all servers.
 pub struct RowFacts(pub Vec<Arc<Resources>>);
 
 impl RowFacts {

@@ -13,7 +13,7 @@ use kevel_store::cache::Caches;
 use super::config::{Config, duration};
 use super::encryption;
 
-/// What the server itself follows: its authorizers, admission plug-ins and controllers.
+/// Resources that the server itself follows: for its authorizers, admission plug-ins and controllers.
 const FOLLOWED: &[(&str, &str)] = &[
     ("", "limitranges"),
     ("", "namespaces"),
@@ -98,7 +98,7 @@ const HOOKS: &[&str] = &[
 /// | `etcd-readiness` | the same within `--etcd-readycheck-timeout` | `/readyz` |
 /// | `informer-sync` | a resource that the server itself follows is not loaded yet | `/readyz` |
 /// | `tasks` | a task that must live has ended | all |
-/// | `watch-cache` | nobody follows the store any more | all |
+/// | `watch-cache` | the task that follows the store has ended | all |
 /// | | its watch does not work: what is read grows old | `/readyz`, `/healthz` |
 /// | | a resource cannot be loaded | `/healthz` |
 /// | `storage-records` | an object cannot be read | `/healthz` |
@@ -106,7 +106,7 @@ const HOOKS: &[&str] = &[
 ///
 /// The names of the first are the reference's, whichever store it is. What concerns one resource or
 /// object is no reason to restart a server, or to send its requests to another, which has the same
-/// store: it is for somebody to look at. The checks of post-start hooks follow, in the order in which
+/// store: an administrator should look at it. The checks of post-start hooks follow, in the order in which
 /// the reference lists them.
 pub fn checks(config: &Config) -> Health {
     let flags = &config.options.flags;
@@ -180,7 +180,7 @@ pub fn add_hooks(config: &Config) -> Result<(), String> {
     hooks.add_post_start("storage-readiness", move |context: HookContext| async move {
         let loaded = async {
             for storage in &storages {
-                // A cache that is closed has nobody to wait for.
+                // A closed cache will not load.
                 let _ = storage.cache.loaded().await;
             }
         };
@@ -214,7 +214,7 @@ fn informer_sync(config: &Config) -> Check {
     })
 }
 
-/// The storage of those who would like to have a lease, if they are served as those who choose among them read them.
+/// Storage of LeaseCandidates, if the version that the election controller reads is served.
 pub fn lease_candidates(config: &Config) -> Option<Arc<Storage>> {
     let (group, plural) = ("coordination.k8s.io", "leasecandidates");
     let elections = config.options.feature_gates.enabled(Feature::CoordinatedLeaderElection);

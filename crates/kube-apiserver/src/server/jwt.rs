@@ -1,4 +1,4 @@
-//! Whose JSON web tokens are accepted: what the options, or the file that they name, say of it.
+//! JSON Web Token authenticators, from the options or the file that they name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -52,18 +52,18 @@ impl Jwt {
         Ok(jwt)
     }
 
-    /// Who may come without a name.
+    /// Configuration of anonymous requests.
     pub fn anonymous(&self, options: &CompletedOptions) -> AnonymousConfiguration {
         let flags = &options.flags.authentication;
         self.configuration.anonymous.clone().unwrap_or_else(|| AnonymousConfiguration {
-            // Without flags nobody is let in for not saying who they are, so they may be told so.
+            // Without flags anonymous requests are authorized for nothing, so that clients get 401 instead of 403.
             enabled: flags.anonymous_auth
                 || (alone(options) && !options.flags.given.has("anonymous_auth")),
             paths: Vec::new(),
         })
     }
 
-    /// Those who know the users of the tokens; a file is followed.
+    /// Authenticators of the tokens; a configuration file is watched.
     pub fn start(
         self,
         options: &CompletedOptions,

@@ -1,4 +1,4 @@
-//! Where the command ends and the server begins: config, server chain, prepare, run.
+//! Startup and shutdown of the server: config, server chain, prepare, run.
 //!
 //! [`Config`] opens the port and the store and builds what all servers need, each part of what is there
 //! before it. [`create_server_chain`] puts the three servers together from the inside out;
@@ -65,8 +65,8 @@ use self::config::Config;
 use self::stand_in::StandIn;
 use crate::options::CompletedOptions;
 
-/// How many turns of tasks a worker takes between two looks at its sockets. While all sockets of a flood
-/// have something to do, who is new is noticed after as many; a look costs a microsecond.
+/// Number of task turns of a worker between two polls of its sockets: a bound on the delay of a new connection during a
+/// flood. A poll costs a microsecond.
 const EVENT_INTERVAL: u32 = 16;
 
 /// The stack of a worker, of which the pages that are used count. Documents nest up to a thousand levels, and each level of
@@ -122,7 +122,7 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
             gone = stand_in_gone => Err(gone.into()),
         }
     });
-    // What still waits for somebody at this point waits in vain.
+    // Nothing can complete the remaining tasks: drop them.
     runtime.shutdown_background();
     result
 }
@@ -146,25 +146,25 @@ pub struct PreparedServer {
     pub handler: Arc<dyn Handler>,
     /// The page for browsers, if it is served.
     pub ui: Option<Arc<Front>>,
-    /// Where the server's own clients lead to.
+    /// Handler of the server's own clients.
     pub internal: Arc<dyn Handler>,
     /// Hooks, tasks, and how far the server has come.
     pub lifecycle: Arc<Lifecycle>,
-    /// How it is to stop.
+    /// Timing of the shutdown.
     pub shutdown: Shutdown,
     /// The port, and who may speak on it.
     pub serving: SecureServing,
-    /// Who writes down what happens, if anybody does.
+    /// Auditor; `None` without a policy or a backend.
     pub audit: Option<Arc<Auditor>>,
     /// Stand-in for etcd that the store belongs to, if it is one.
     pub stand_in: Option<StandIn>,
-    /// Where objects are stored and read.
+    /// Stores with their caches.
     pub backends: Backends,
-    /// What the parts of the server know objects from.
+    /// Storages of the built-in kinds.
     pub storages: Storages,
-    /// Who may do what.
+    /// The configured authorizers.
     pub authorization: Authorization,
-    /// What the server makes for itself when it was started without flags.
+    /// Own certificate authority, if the server was started without flags for certificates.
     pub pki: Option<Pki>,
     /// The recorder of spans, if they are recorded.
     pub tracer: Option<TraceProvider>,
@@ -214,9 +214,9 @@ impl PreparedServer {
 
 /// A server that serves.
 pub struct RunningServer {
-    /// Where it serves.
+    /// Address that it serves.
     pub address: SocketAddr,
-    /// The kubeconfig that was made for whoever started it without flags.
+    /// Administrator's kubeconfig, if the server made one.
     pub kubeconfig: Option<String>,
     ui: Option<Arc<Front>>,
     serving: Serving,

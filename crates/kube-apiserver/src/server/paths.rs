@@ -17,18 +17,18 @@ use super::config::Config;
 use super::debug_flags::{FlagIndex, Verbosity};
 use super::profiles::{Profiles, ROOT};
 
-/// What is served by others than plain paths, but listed with them.
+/// Documents that other handlers serve and `/` lists with the plain paths.
 const DOCUMENTS: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
-/// What `/statusz` points at.
+/// Paths that `/statusz` links to.
 const WORTH_A_LOOK: [&str; 7] =
     ["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"];
 
 /// The plain paths of a server.
 pub struct PlainPaths {
     pub served: Vec<Path>,
-    /// What `/` shows.
+    /// Paths that `/` lists.
     pub listed: Vec<String>,
-    /// What OpenAPI says of the server beside its kinds.
+    /// Documents of plain paths and the version, for OpenAPI.
     pub about: About,
 }
 
@@ -104,7 +104,7 @@ impl PlainPaths {
     }
 }
 
-/// What OpenAPI says of a path.
+/// OpenAPI document of a path.
 fn documented(path: &str) -> Option<PlainDocument> {
     OPEN_ID_DOCUMENTS.into_iter().find(|document| document.path == path)
 }

@@ -1,4 +1,4 @@
-//! The other servers of the cluster: where this one is for them, and whom it asks for what it does not serve.
+//! Peers: this server's address for them, and the proxy for resources that only they serve.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn enabled(options: &CompletedOptions) -> bool {
     options.feature_gates.enabled(Feature::UnknownVersionInteroperabilityProxy)
 }
 
-/// Where others reach this server, if they are to.
+/// Address at which peers reach this server, if there is one.
 pub fn address(options: &CompletedOptions) -> Result<Option<PeerAddress>, String> {
     let flags = &options.flags.misc;
     let (ip, port) = match (flags.peer_advertise_ip.as_str(), flags.peer_advertise_port.as_str()) {
@@ -43,7 +43,7 @@ pub fn address(options: &CompletedOptions) -> Result<Option<PeerAddress>, String
 pub fn start(config: &Config) -> Result<(), String> {
     let Some(address) = address(&config.options)? else { return Ok(()) };
     let hooks = &config.lifecycle.hooks;
-    // Nobody else can read what this server keeps to itself.
+    // A store that only this server reads has no peers.
     if config.options.storage != StorageKind::Etcd {
         return hooks.add_post_start(HOOK, |_| async { Ok(()) });
     }
@@ -67,7 +67,7 @@ pub fn start(config: &Config) -> Result<(), String> {
     })
 }
 
-/// The peers of this server, if it is told by whom they are believed (`--peer-ca-file`).
+/// Peers of this server, if a CA bundle verifies them (`--peer-ca-file`).
 pub fn peers(
     config: &Config,
     aggregator: &Aggregator,

@@ -20,13 +20,13 @@ use super::config::Config;
 use crate::flags::{self, Cidr};
 use crate::options::CompletedOptions;
 
-/// How long the first look at what services have may take.
+/// Timeout of the first repair of Service addresses and ports.
 const FIRST_REPAIR: Duration = Duration::from_secs(60);
 
 /// Message of the reference where that takes longer.
 const FIRST_REPAIR_FAILED: &str = "unable to perform initial IP and Port allocation check";
 
-/// What services need, where they are served.
+/// Allocators of Services, if Services are served.
 pub fn services(
     options: &CompletedOptions,
     storages: &Storages,

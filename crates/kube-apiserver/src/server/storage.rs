@@ -23,7 +23,7 @@ use super::etcd_wait::{self, EtcdAway};
 use super::stand_in::{StandIn, StandInError};
 use crate::options::{CompletedOptions, StorageKind};
 
-/// How built-in kinds are written to the store.
+/// Encoding of built-in kinds in the store.
 pub fn storage_options(options: &CompletedOptions) -> StorageOptions {
     let flags = &options.flags;
     // etcd holds what the reference would write there. The embedded store holds what is sent to
@@ -42,7 +42,7 @@ pub fn storage_options(options: &CompletedOptions) -> StorageOptions {
     }
 }
 
-/// What the flags say about the storage of every resource.
+/// Storage flags that apply to every resource.
 fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
     let flags = &options.flags.etcd;
     let sizes = options.watch_cache_sizes.iter();
@@ -192,7 +192,7 @@ pub fn count_decode_errors(backends: &Backends, options: &CompletedOptions, metr
 }
 
 /// Shows how many objects of each resource there are, and how large they are together. The caches know it, so that it is
-/// looked up when somebody asks, and not every `--etcd-count-metric-poll-period`.
+/// looked up when metrics are read, and not every `--etcd-count-metric-poll-period`.
 pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
     let by_group = &["group", "resource"];
     let old = metrics.gauge(Description {

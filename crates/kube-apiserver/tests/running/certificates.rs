@@ -175,7 +175,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// New keys over an old store would make all kubeconfigs and tokens worthless without a word.
 #[tokio::test]
-async fn lost_keys_are_not_made_anew_over_a_store() {
+async fn lost_keys_are_not_made_again_over_a_store() {
     let folder = Server::start(&[]).await.kill().await;
     let (pki, saved) = (folder.path().join("data/pki"), folder.path().join("saved"));
     copy(&pki, &saved);

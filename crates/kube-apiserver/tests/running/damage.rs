@@ -52,7 +52,7 @@ async fn a_damaged_record_is_reported_and_the_others_are_served() {
                of revision";
     assert!(text.contains(why), "{text}");
 
-    // Somebody should look at it; that is no reason to restart the server or to shun it.
+    // An administrator should look at it; that is no reason to restart the server or to shun it.
     assert_eq!(get(&mut client, "/livez").await.0, 200);
     assert_eq!(get(&mut client, "/readyz").await.0, 200);
     let (status, text) = get(&mut client, "/healthz").await;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use kevel_test_support::skip;
 
-/// How large it is.
+/// Size of the disk.
 const DISK: &str = "size=48m";
 
 /// A small file system, unmounted when dropped.

@@ -1,4 +1,4 @@
-//! What the server leaves in its folder is for nobody else to read.
+//! Modes of the files in the data directory: accessible to their owner only.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::client::{Client, Version};
 use crate::{Server, soon};
 
-/// Everything below a folder that somebody else may do something with.
+/// Files below a folder that other users can access.
 fn open_to_others(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -31,7 +31,7 @@ fn open_to_others(folder: &Path) -> Vec<(PathBuf, u32)> {
 #[tokio::test]
 async fn everything_below_the_data_directory_is_for_its_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
-    // As earlier versions left it, and as somebody may have copied it there.
+    // As an earlier version left it, or as it was copied there by hand.
     let data = folder.path().join("data");
     fs::create_dir_all(data.join("db")).unwrap();
     fs::create_dir_all(data.join("backups/old")).unwrap();

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::written::{MAPS, Written};
 use crate::{Server, soon};
 
-/// How much of the disk is freed in the end.
+/// Size of the file that is deleted to free the disk in the end.
 const BALLAST: usize = 16 << 20;
 /// Objects of this size fill it.
 const SIZE: usize = 400 << 10;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::client::{Client, Version, connect, read};
 use crate::{Server, amount, soon};
 
-/// How much more memory than before the server may have.
+/// Most memory that the server may gain.
 const MOST: u64 = 256 << 20;
 /// An answer that takes longer is not waited for: a watch, say.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -69,7 +69,7 @@ const PARTS: [&str; 48] = [
     "\u{e9}",
     "*",
 ];
-/// Where objects are, and what may stand behind their names.
+/// Paths of objects, with the suffixes that may follow a name.
 const PLACES: [&str; 16] = [
     "/api/v1/namespaces",
     "/api/v1/namespaces/default/configmaps",

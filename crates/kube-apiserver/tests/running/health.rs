@@ -1,4 +1,4 @@
-//! What the server says of itself while its store does not answer.
+//! Health checks while the store does not answer.
 
 use std::time::Duration;
 

@@ -15,14 +15,14 @@ use crate::{Server, soon};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const MAP: &str = "/api/v1/namespaces/default/configmaps/map";
 
-/// How much more memory than before a server may have.
+/// Most memory that a server may gain.
 const MOST: u64 = 64 << 20;
-/// What a busy machine may add to a request, however fast it is served.
+/// Time that a busy machine may add to a request.
 const NOISE: Duration = Duration::from_millis(20);
-/// How often it is measured whether others are served as before, at most.
+/// Most attempts to measure that other clients are served as before.
 const ATTEMPTS: usize = 10;
 
-/// A server, and somebody who works with it.
+/// A server, and a well-behaved client of it.
 struct Scene {
     server: Server,
     client: Client,
@@ -61,7 +61,7 @@ impl Scene {
     }
 }
 
-/// What a request takes.
+/// Median duration of a request.
 async fn median(client: &mut Client) -> Duration {
     let mut all = Vec::new();
     for _ in 0..51 {
@@ -103,14 +103,14 @@ async fn silent_connections_cost_little() {
         idle.push(scene.tls(Version::Http1).await);
     }
     scene.holds().await;
-    // Those who leave in the middle of it.
+    // Clients that disconnect in the middle of it.
     drop(silent);
     drop(idle);
     scene.holds().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heads_that_drip_hold_up_nobody() {
+async fn slow_request_heads_delay_no_other_client() {
     let mut scene = Scene::begin().await;
     let mut dripping = JoinSet::new();
     for _ in 0..100 {

@@ -33,7 +33,7 @@ mod written;
 use kevel_test_support::process::Server;
 use kevel_test_support::{soon, wire as client};
 
-/// How much of something is tried: little in every run of the tests, more where `name` says so.
+/// Number of repetitions: few in every run of the tests, more where the variable `name` says so.
 fn amount(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

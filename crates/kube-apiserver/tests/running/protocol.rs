@@ -24,7 +24,7 @@ async fn with_maps(count: usize, size: usize) -> (Server, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_answers_are_compressed_for_those_who_accept_it() {
+async fn large_responses_are_compressed_if_the_client_accepts_it() {
     let (server, mut client) = with_maps(4, 50_000).await;
     let ask = async |client: &mut Client, path: &str, accept: &'static str, encoding| {
         let mut asked = request(Method::GET, path, "");

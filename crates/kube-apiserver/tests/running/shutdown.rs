@@ -15,12 +15,12 @@ use crate::{Server, soon};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// How many clients there are of each kind.
+/// Number of clients of each kind.
 const WRITERS: usize = 100;
 const LISTERS: usize = 50;
 const WATCHERS: usize = 50;
 
-/// What has happened so far.
+/// Events of the clients so far.
 #[derive(Default)]
 struct Seen {
     stopping: AtomicBool,
@@ -92,7 +92,7 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     assert!(unsaid.is_empty(), "written and not acknowledged: {unsaid:?}");
 }
 
-/// A start that waits for somebody else, here for a plug-in that has the key, can be ended like any other.
+/// A start that waits for a KMS plug-in can be stopped like any other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_ready_stops_in_order() {
     const SECRETS: &str = "/api/v1/namespaces/default/secrets";

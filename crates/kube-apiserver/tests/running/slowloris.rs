@@ -58,14 +58,14 @@ async fn heads_that_never_end_are_given_up_in_time() {
     assert!(*longest < PATIENCE + NOISE, "{longest:?}");
 }
 
-/// What a TLS client says first, without its end.
+/// First half of a TLS ClientHello.
 async fn half_a_handshake(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await.unwrap();
     let _ = stream.read_to_end(&mut Vec::new()).await;
 }
 
-/// A byte from time to time, until nobody listens any more.
+/// Sends a byte from time to time, until the server closes the connection.
 async fn drip(mut stream: tokio_rustls::client::TlsStream<TcpStream>, begin: &str) {
     let _ = stream.write_all(begin.as_bytes()).await;
     let (mut reader, mut writer) = tokio::io::split(stream);

@@ -22,14 +22,14 @@ async fn used(folder: tempfile::TempDir) -> tempfile::TempDir {
     server.ended().await.1
 }
 
-/// What is in the files of the store.
+/// Contents of the store's files.
 fn stored(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(folder.join("data/db")).unwrap().map(|file| file.unwrap());
     let mut files: Vec<_> = files
         .map(|file| {
             (file.file_name().to_string_lossy().into_owned(), fs::read(file.path()).unwrap())
         })
-        // SQLite may look at its log anew.
+        // SQLite may read its log again.
         .filter(|(name, _)| !name.ends_with("-wal") && !name.ends_with("-shm"))
         .collect();
     files.sort();
@@ -94,7 +94,7 @@ async fn a_damaged_page_is_refused_with_what_to_do_about_it() {
             assert!(log.contains(&command), "{command}\n{log}");
         }
         assert!(log.contains("`kube-apiserver store restore BACKUP NEW-FOLDER`"), "{log}");
-        assert_eq!(stored(folder.path()), before, "nothing is made anew");
+        assert_eq!(stored(folder.path()), before, "nothing is created again");
     }
     fs::write(&file, whole).unwrap();
     still_there(folder).await;

@@ -27,16 +27,16 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// So many objects of so many bytes: 50 MB.
 const OBJECTS: usize = 5000;
 const SIZE: usize = 10_000;
-/// How much more memory the server may have for requests that are not read: all of them, and each.
+/// Most memory that the server may gain for unread responses: in total, and for each.
 const MOST: u64 = 4 << 20;
 const MOST_EACH: u64 = 800 << 10;
-/// How long all requests of a form may take to begin.
+/// Timeout for the start of all requests of a form.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// What is asked for, and how often at a time: the sockets take some megabytes of each answer, and what must
-/// be looked into or compressed for that takes long without optimization.
+/// Requests, and the number of each at a time: the sockets take some megabytes of each response, and responses that are
+/// converted or compressed take long without optimization.
 #[rustfmt::skip]
 const FORMS: &[Form] = &[
     Form { query: "", accept: "application/json", gzip: false, count: 40 },
@@ -78,7 +78,7 @@ async fn what_is_not_read_is_not_held() {
             drop(unread);
         }
     }
-    // Events that come while nobody reads: of all objects, and of one.
+    // Events while no client reads: of all objects, and of one.
     for query in ["?watch=1", "?watch=1&fieldSelector=metadata.name%3Dmap-1"] {
         let form = Form { query, ..FORMS[0] };
         let before = settled(&server).await;
@@ -130,7 +130,7 @@ fn config_map(name: &str, value: &str) -> String {
     format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"value":"{value}"}}}}"#)
 }
 
-/// How much memory the server has once that does not change any more.
+/// Memory of the server once it does not change any more.
 pub(crate) async fn settled(server: &Server) -> u64 {
     let (mut last, mut same) = (server.resident(), 0);
     for _ in 0..200 {
@@ -145,7 +145,7 @@ pub(crate) async fn settled(server: &Server) -> u64 {
     last
 }
 
-/// How a client does not read.
+/// Behaviour of a client that does not read.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// Connections that are not read on.

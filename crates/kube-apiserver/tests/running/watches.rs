@@ -14,7 +14,7 @@ use crate::{Server, soon};
 const CONNECTIONS: usize = 50;
 const STREAMS: usize = 100;
 
-/// What a watch may cost while nothing happens, its share of the connection included.
+/// Most memory of an idle watch, with its share of the connection.
 const MOST_BYTES: u64 = 8 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,7 +39,7 @@ async fn five_thousand_idle_watches_cost_little_and_hear_all() {
     let each = server.resident().saturating_sub(before) / watches.len() as u64;
     println!("{} watches, {each} bytes each", watches.len());
     assert!(each <= MOST_BYTES, "{each} bytes a watch");
-    // Somebody writes: it is no slower for them, and all hear of it.
+    // A write meanwhile: it is not slower, and all watches see it.
     let writing = writer.post(MAPS, config_map("last", 100));
     let answer = tokio::time::timeout(Duration::from_secs(10), writing).await.unwrap().unwrap();
     assert_eq!(answer.status(), 201);

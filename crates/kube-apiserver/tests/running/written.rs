@@ -17,10 +17,10 @@ pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// An answer that takes longer than this is none.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many objects each writer has.
+/// Number of objects of each writer.
 const OBJECTS: usize = 8;
 
-/// What writers were told.
+/// Answers that writers got.
 #[derive(Default)]
 pub struct Written {
     /// The last acknowledged number of each object, and whether a later write has an unknown outcome.

@@ -12,7 +12,7 @@ const KIND: &str = "EgressSelectorConfiguration";
 /// The versions that it may be written in. Both have the same fields.
 const VERSIONS: [(&str, &str); 2] =
     [("apiserver.k8s.io/v1beta1", "v1beta1"), ("apiserver.k8s.io/v1alpha1", "v1alpha1")];
-/// What else may stand in a file, though not in this one.
+/// Kinds of the same API group that do not belong into this file.
 const OTHER_KINDS: [(&str, &[&str]); 4] = [
     ("apiserver.k8s.io/v1alpha1", &["AdmissionConfiguration"]),
     (
@@ -34,7 +34,7 @@ const OTHER_KINDS: [(&str, &[&str]); 4] = [
         &["AuthenticationConfiguration", "AuthorizationConfiguration", "TracingConfiguration"],
     ),
 ];
-/// What the reference calls the place that knows all of them.
+/// Location of the reference's scheme in its error messages.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The ways that a server goes.
@@ -135,7 +135,7 @@ fn version(value: &Value, text: &[u8]) -> Result<&'static str, String> {
     ))
 }
 
-/// What a value may be, and what the reference calls its type.
+/// Shape of a value, with the reference's name of its type.
 enum Shape {
     Text(&'static str),
     List(&'static str, &'static Shape),
@@ -171,7 +171,7 @@ const TLS: Shape = Object(
     ],
 );
 
-/// Where a value stands.
+/// Position of a value in the file.
 struct At<'a> {
     version: &'static str,
     /// The type whose field it is.

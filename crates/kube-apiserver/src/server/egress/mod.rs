@@ -86,7 +86,7 @@ fn http_connect(tcp: &TcpTransport) -> Result<ProxyServer, String> {
     Ok(ProxyServer::HttpConnectTcp { address, tls })
 }
 
-/// What is shown to the proxy, and by whom it is believed. Its files are there: that was looked at.
+/// TLS of the proxy: client certificate and CA. Validation has checked that the files exist.
 fn proxy_tls(tls: &TlsConfig, host: &str) -> Result<ProxyTls, String> {
     let TlsConfig { ca_bundle, client_key, client_cert, tls_server_name } = tls;
     let ca = match ca_bundle.as_str() {

@@ -1,5 +1,4 @@
-//! What is said about a file, as the reference has said it (but for where it is set up: there the reference shows
-//! addresses of its memory).
+//! Errors of egress configuration files, as recorded from the reference (but for addresses of its memory).
 
 use kevel_server::metrics::Metrics;
 
@@ -7,7 +6,7 @@ use super::*;
 
 const HEAD: &str = "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n";
 
-/// What is said about a text; nothing if it is taken.
+/// Errors of a text; empty if it is accepted.
 fn said(text: &str) -> String {
     let configuration = match EgressSelectorConfiguration::read(text.as_bytes()) {
         Ok(configuration) => configuration,
