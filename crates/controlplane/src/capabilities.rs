@@ -1,4 +1,4 @@
-//! What a server allows that its rules go by.
+//! Cluster-wide settings and enabled features that validation rules depend on.
 
 use kevel_clock::Clock;
 use kevel_features::FeatureSet;

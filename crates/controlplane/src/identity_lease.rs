@@ -12,7 +12,7 @@ use kevel_controller_runtime::Client;
 
 use crate::system_namespaces;
 
-/// Where the leases are.
+/// Namespace of the leases.
 const NAMESPACE: &str = "kube-system";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// Says that a lease is a server's identity, and what kind of server it is.
@@ -25,7 +25,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Limit on a deletion at the start and the end, which a webhook may keep waiting.
 const DELETE: Duration = Duration::from_secs(10);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long a server waits after a failure, at first and at most.
+/// First and longest delay after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(7));
 
 /// A server's own lease.
@@ -34,7 +34,7 @@ pub struct IdentityLease {
     client: Client,
     name: String,
     hostname: String,
-    /// Where other servers reach it, if they are to.
+    /// Address at which peers reach the server, if it is published.
     peer_address: Option<String>,
     holder: String,
     /// Given when the lease is to be given back.
@@ -62,7 +62,7 @@ impl IdentityLease {
         }
     }
 
-    /// Gives the lease back: nobody should look for this server any more.
+    /// Deletes the lease when the server stops, so that peers stop using it.
     pub async fn give_back(&self) {
         self.stopped.signal();
         let _writing = self.writing.lock().await;

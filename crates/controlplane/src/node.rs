@@ -206,7 +206,7 @@ fn check_change(node: Field, old: Field) {
     }
 }
 
-/// Where kubelets took their configuration from, once.
+/// Validates configuration sources of kubelets (dynamic kubelet configuration, removed upstream).
 fn config(spec: Field, status: Field) {
     let source = spec.at("configSource");
     if source.is_set() {

@@ -97,17 +97,17 @@ impl Creaters {
 /// Group and plural of a kind.
 type GroupResource = (&'static str, &'static str);
 
-/// What rows are made of, beside the definitions and what kinds say of themselves.
+/// Inputs of rows, besides the definitions and the kinds.
 pub struct RowsConfig<'a> {
-    /// Where objects are kept.
+    /// Storages of the stored kinds.
     pub storages: &'a Storages,
-    /// What creates what is not stored.
+    /// Creaters of kinds that are not stored.
     pub creaters: Creaters,
-    /// What the objects of a kind need from elsewhere, by group and plural.
+    /// Allocations by group and plural.
     pub allocations: Vec<(GroupResource, Arc<dyn Allocation>)>,
-    /// What finds out the objects of a kind that are not kept.
+    /// Listers of kinds whose objects are computed.
     pub listers: Vec<(GroupResource, Arc<dyn Lister>)>,
-    /// What the rules go by.
+    /// Settings and features for the kinds' rules.
     pub capabilities: Capabilities,
 }
 
@@ -118,7 +118,7 @@ impl std::fmt::Debug for RowsConfig<'_> {
 }
 
 impl<'a> RowsConfig<'a> {
-    /// Rows for which nobody else does anything.
+    /// Configuration without creaters, allocations and listers.
     pub fn new(storages: &'a Storages) -> Self {
         RowsConfig {
             storages,
@@ -196,7 +196,7 @@ pub fn rows(
     Ok(rows)
 }
 
-/// How a kind is served. Where selectors may name fields beside name and namespace, it converts their labels.
+/// Conventions of a kind. If selectors may name fields besides name and namespace, field labels are converted.
 fn conventions(kind: &Kind, storage: Option<&Storage>) -> Conventions {
     let converted_annotations = kind.converted_annotations;
     let conventions = Conventions { converted_annotations, ..Conventions::typed(false) };

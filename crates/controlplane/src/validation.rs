@@ -34,7 +34,7 @@ pub struct Field<'v, 'p> {
     context: &'p Context<'p>,
 }
 
-/// What all places of an object have in common.
+/// Context that all fields of an object share.
 #[derive(Clone, Copy)]
 struct Context<'c> {
     errors: &'c RefCell<FieldErrors>,
@@ -43,13 +43,13 @@ struct Context<'c> {
     root: &'c Value,
 }
 
-/// What is wrong with an object, on a server that allows nothing special.
+/// Validation errors of an object, with default capabilities.
 pub fn errors(object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
     Capabilities::default().errors(object, check)
 }
 
 impl Capabilities {
-    /// What is wrong with an object.
+    /// Validation errors of an object.
     pub(crate) fn errors(&self, object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
         let errors = RefCell::default();
         let context = Context { errors: &errors, capabilities: self, root: object };
@@ -57,7 +57,7 @@ impl Capabilities {
         errors.into_inner()
     }
 
-    /// What is wrong with a change.
+    /// Validation errors of an update.
     pub(crate) fn update_errors(
         &self,
         object: &Value,
@@ -68,7 +68,7 @@ impl Capabilities {
     }
 }
 
-/// Why something that must stay as it was is refused.
+/// Error message of an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
 impl<'v, 'p> Field<'v, 'p> {
@@ -85,7 +85,7 @@ impl<'v, 'p> Field<'v, 'p> {
         self.to(value, self.path.child(name))
     }
 
-    /// What stands further down; dots separate the names.
+    /// Field below this one; dots separate the names.
     pub fn down<'f>(&'f self, names: &'f str) -> Field<'v, 'f> {
         let step = |value: &'v Value, name| value.as_map().and_then(|map| map.get(name));
         let value = self.value.and_then(|value| names.split('.').try_fold(value, step));
@@ -144,7 +144,7 @@ impl<'v, 'p> Field<'v, 'p> {
         Field { value, path, context: self.context }
     }
 
-    /// What the server allows.
+    /// Capabilities of the server.
     pub fn capabilities(&self) -> &'p Capabilities {
         self.context.capabilities
     }
@@ -241,7 +241,7 @@ impl<'v, 'p> Field<'v, 'p> {
     }
 }
 
-/// What can be said about a field.
+/// Checks of a field.
 impl Field<'_, '_> {
     pub fn error(
         &self,
@@ -278,7 +278,7 @@ impl Field<'_, '_> {
         self.context.errors.borrow_mut().extend(errors);
     }
 
-    /// How many errors were found so far.
+    /// Number of errors so far.
     pub fn found(&self) -> usize {
         self.context.errors.borrow().found()
     }
@@ -395,7 +395,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// What must stay as it was.
+    /// Requires that the field is unchanged.
     pub fn immutable(&self, old: &Field) {
         if !self.same(old) {
             self.add(|| FieldError::invalid(&self.path, self.bad_value_by_type(), IMMUTABLE));

@@ -9,7 +9,7 @@ use kevel_test_support::{InMemory, soon};
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const CM: &str = "/api/v1/namespaces/ns/configmaps";
 
-/// What is asked for a table.
+/// Request for a table.
 trait Tables {
     async fn create(&self, path: &str, body: &str);
     async fn table(&self, path: &str) -> String;

@@ -1,4 +1,4 @@
-//! `ImagePolicyWebhook`: somebody else says which images may be used.
+//! Plug-in `ImagePolicyWebhook`: a webhook decides which images may be used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ mod tests;
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
-/// What the annotations of a pod contain that the webhook is told.
+/// Substring of the pod annotations that are sent to the webhook.
 const ANNOTATIONS: &str = ".image-policy.k8s.io/";
-/// What annotations of audit events begin with.
+/// Prefix of the audit annotations.
 const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
-/// How many answers are remembered.
+/// Capacity of the cache of answers.
 const MAX_ANSWERS: usize = 1024;
 /// Says in a configuration that there is to be none.
 const NONE: i64 = -1;
@@ -64,11 +64,11 @@ pub struct ImagePolicyWebhook {
     answers: AnswerCache<Status>,
     allow_ttl: Duration,
     deny_ttl: Duration,
-    /// Whether pods are let in when nobody answers.
+    /// Whether pods are admitted if the webhook does not answer.
     default_allow: bool,
 }
 
-/// What was answered.
+/// Cached answer.
 #[derive(Clone, Debug)]
 struct Status {
     allowed: bool,
@@ -191,7 +191,7 @@ impl Plugin for ImagePolicyWebhook {
     }
 }
 
-/// What the webhook is asked about.
+/// Spec of the ImageReview.
 fn spec(namespace: &str, pod: &Value, containers: &[&str]) -> Value {
     let containers = containers.iter().flat_map(|kind| pod.list_at(&["spec", kind]));
     let image = |container: &Value| {

@@ -16,9 +16,9 @@ use super::{Context, Registration};
 use crate::lister::{Facts, Lister};
 use kevel_features::Feature;
 
-/// Where it is written down what a pod was given.
+/// Annotation with the defaults that a pod was given.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// What is larger is not compared in thousandths.
+/// Largest amount that is compared in thousandths.
 const MAX_MILLI: i64 = i64::MAX / 1000;
 
 /// `LimitRanger`, as the command line knows it.
@@ -275,7 +275,7 @@ fn set_missing<'d>(container: &mut Value, field: &str, defaults: &'d ResourceLis
     missing.into_iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// What a limit range asks of requests and limits.
+/// Check of a container's requests and limits against one field of a LimitRange.
 type Rule = fn(&str, &str, Quantity, &Asked) -> Result<(), String>;
 
 fn min(kind: &str, name: &str, enforced: Quantity, asked: &Asked) -> Result<(), String> {

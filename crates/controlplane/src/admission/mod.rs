@@ -120,12 +120,12 @@ pub static PLUGINS: &[Registration] = &[
     always::ALWAYS_DENY,
 ];
 
-/// What the command line knows about a plug-in, and how it is made.
+/// Registration of a plug-in: its name and default for the command line, and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct Registration {
     /// `LimitRanger`
     pub name: &'static str,
-    /// Whether it runs where nobody says.
+    /// Whether it runs without a flag.
     pub on_by_default: bool,
     make: Make,
 }
@@ -144,9 +144,9 @@ impl Registration {
 
 type Make = fn(&Context<'_>) -> Result<Arc<dyn Plugin>, String>;
 
-/// What plug-ins are made of.
+/// Parts of the server that plug-ins are built from.
 pub struct Context<'a> {
-    /// Where the objects are kept that decide.
+    /// Rows of the built-in kinds, with the storages that plug-ins read.
     pub rows: &'a Rows,
     /// The whole server's.
     pub authorizer: &'a Arc<dyn Authorizer>,
@@ -154,25 +154,25 @@ pub struct Context<'a> {
     pub feature: &'a dyn Fn(Feature) -> bool,
     /// Version that the server emulates.
     pub emulation: MajorMinor,
-    /// What the configuration file says about a plug-in.
+    /// Configuration of a plug-in in the file of `--admission-control-config-file`.
     pub configuration: &'a dyn Fn(&str) -> Result<Option<String>, String>,
     /// Of pods that do not say.
     pub toleration_seconds: TolerationSeconds,
     /// The resources of all servers, those that come later, too.
     pub tables: Vec<Arc<Resources>>,
-    /// Who makes what plug-ins want to be there.
+    /// Client of plug-ins that create objects.
     pub client: Client,
-    /// What predicates of webhooks and policies look up.
+    /// Lookups of the predicates of webhooks and policies.
     pub matcher: Arc<Matcher>,
-    /// Where plug-ins count.
+    /// Metrics of the server.
     pub metrics: Arc<Metrics>,
-    /// What is counted about match conditions of webhooks and policies.
+    /// Metrics of match conditions of webhooks and policies.
     pub match_conditions: MatchConditionMetrics,
-    /// What is counted about webhooks.
+    /// Metrics of webhooks.
     pub webhooks: WebhookMetrics,
     /// Metrics of webhooks and policies in files.
     pub manifests: ManifestMetrics,
-    /// Where the services are that are webhooks.
+    /// Resolver of Services that are webhooks.
     pub resolve: Resolve,
     /// The ways to webhooks.
     pub egress: EgressSelector,
@@ -187,7 +187,7 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 impl Context<'_> {
-    /// Where a resource that every cluster has is kept.
+    /// Storage of a resource that every cluster has.
     fn storage(&self, group: &str, plural: &str) -> Result<Arc<Storage>, String> {
         self.served(group, plural).ok_or_else(|| format!("{plural} must be served"))
     }
@@ -197,13 +197,13 @@ impl Context<'_> {
         self.storage(group, plural).map(Lister::new)
     }
 
-    /// Where a resource is kept, if it is served.
+    /// Storage of a resource, if it is served.
     fn served(&self, group: &str, plural: &str) -> Option<Arc<Storage>> {
         self.rows.get(group, "v1", plural).and_then(|row| row.storage.clone())
     }
 }
 
-/// What every server does, whatever its flags say.
+/// Plug-ins of every server, whatever its flags are.
 pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     Ok(vec![
         Arc::new(PodCertificateSigning(context.authorizer.clone())),

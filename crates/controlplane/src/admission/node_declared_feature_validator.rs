@@ -13,7 +13,7 @@ use super::{Context, Registration};
 use crate::lister::{Facts, Lister};
 use kevel_features::Feature;
 
-/// What a change may need of a node, and whether it does. Sorted by name.
+/// Features that a Pod update may need of its node, each with its test. Sorted by name.
 const FEATURES: [(&str, Needs); 2] = [
     ("InPlacePodLevelResourcesVerticalScaling", resizes_pod),
     ("InPlacePodVerticalScalingInitContainers", resizes_init_container),

@@ -1,5 +1,5 @@
-//! What is asked of groups of pods that are scheduled together: `PodGroupProtection`,
-//! `PodGroupWorkloadExists`, `JobValidation`. Nothing as long as the gate `GenericWorkload` is off.
+//! Admission of pod groups: `PodGroupProtection`, `PodGroupWorkloadExists`, `JobValidation`. No effect while the gate
+//! `GenericWorkload` is off.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub const POD_GROUP_PROTECTION: Registration = Registration::on("PodGroupProtect
     Ok(Arc::new(PodGroupProtection::new(context)))
 });
 
-/// Groups stay until nobody uses them.
+/// Adds the finalizer that keeps a pod group while it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct PodGroupProtection {
     enabled: bool,

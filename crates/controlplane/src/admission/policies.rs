@@ -46,7 +46,7 @@ pub const VALIDATING: Registration = Registration::on(validating::NAME, |context
     Ok(Arc::new(plugin) as Arc<dyn Plugin>)
 });
 
-/// What a plug-in is whose feature is off.
+/// Plug-in whose feature gate is off: it does nothing.
 struct Disabled;
 
 impl Plugin for Disabled {

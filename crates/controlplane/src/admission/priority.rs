@@ -26,7 +26,7 @@ pub struct Priority {
     pod_groups: bool,
 }
 
-/// What a class says.
+/// Values of a PriorityClass.
 struct Computed {
     class: String,
     value: i64,
@@ -106,7 +106,7 @@ impl Priority {
         Ok(())
     }
 
-    /// What the class of an object says, or the default where it names none.
+    /// Values of an object's class, or of the default class if it names none.
     async fn compute(
         &self,
         attributes: &Attributes<'_>,

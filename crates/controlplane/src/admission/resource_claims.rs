@@ -1,5 +1,5 @@
-//! Who may use devices that others use, and who may say which devices a claim has. The reference has this
-//! among the rules of the kinds; it cannot be switched off.
+//! Authorization of device use: admin access to devices, and changes of a claim's allocation. The reference checks this
+//! in the strategies of the kinds; it cannot be switched off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use kevel_features::Feature;
 const GROUP: &str = "resource.k8s.io";
 /// The label of namespaces whose claims may have access to devices that are in use.
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
-/// Where a token says which node it is used on.
+/// Extra of a user with the node on which a token is used.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// Asks for what claims need beyond the right to write them.
@@ -87,7 +87,7 @@ impl ResourceClaims {
         Ok(vec![FieldError::forbidden(place, why)])
     }
 
-    /// Which devices a claim has, and for whom, is for schedulers to say.
+    /// Authorizes changes of allocation and reservations (schedulers).
     async fn binding(
         &self,
         attributes: &Attributes<'_>,
@@ -113,7 +113,7 @@ impl ResourceClaims {
         ))
     }
 
-    /// What has become of devices is for their drivers to say, on the node where they are.
+    /// Authorizes changes of device status (drivers, on their node).
     async fn devices(
         &self,
         attributes: &Attributes<'_>,
@@ -156,7 +156,7 @@ impl ResourceClaims {
         errors
     }
 
-    /// Why somebody may not do something with a claim that is no request by itself.
+    /// Reason for a forbidden operation on a claim, with the authorizer's answer.
     async fn refused(
         &self,
         attributes: &Attributes<'_>,
@@ -191,7 +191,7 @@ impl ResourceClaims {
     }
 }
 
-/// What is wrong, or why nobody knows.
+/// Field errors of a claim, or the authorizer's error.
 type Errors = Result<Vec<FieldError>, StatusError>;
 
 impl Plugin for ResourceClaims {

@@ -1,4 +1,4 @@
-//! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: somebody else changes and refuses what is written.
+//! Plug-ins `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

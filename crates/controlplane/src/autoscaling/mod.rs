@@ -38,7 +38,7 @@ pub static HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
 
 const GROUP: &str = "autoscaling";
 
-/// Where v1 says what is in the status of other versions.
+/// Annotations of v1 that hold status fields of other versions.
 const TOLD_STATUS: [&str; 2] = [
     "autoscaling.alpha.kubernetes.io/current-metrics",
     "autoscaling.alpha.kubernetes.io/conditions",
@@ -78,7 +78,7 @@ fn keep_told_status(autoscaler: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What a reference to an object may leave open.
+/// Groups that an object reference may name.
 #[derive(Clone, Copy)]
 enum ApiVersion {
     /// Its group must be said: nothing in the core group is meant.

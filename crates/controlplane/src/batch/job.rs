@@ -48,7 +48,7 @@ const GATED: &[Gated] =
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
-/// What these labels were called before they had a domain.
+/// Names that these labels had before they got a domain.
 const OLD_CONTROLLER_UID: &str = "controller-uid";
 const OLD_JOB_NAME: &str = "job-name";
 
@@ -108,7 +108,7 @@ fn below<'m>(map: &'m mut Map, path: &[&str]) -> &'m mut Map {
     })
 }
 
-/// What the client should know about a job, or about what makes jobs.
+/// Warnings about a job or job template.
 pub fn warnings(job: &Value, old: Option<&Value>, path: &[&str]) -> Vec<String> {
     let named = old.is_none().then(|| template::name_warning(job)).flatten();
     named.into_iter().chain(template::template_warnings(job, old, path)).collect()
@@ -422,7 +422,7 @@ fn validate_update(job: Field, old: Field) {
     }
 }
 
-/// How many completions there are to be changes with how many run at a time, or not at all.
+/// Restricts changes of `completions`: only together with `parallelism`, or not at all.
 fn completions(spec: Field, old: Field) {
     let (completions, was) = (spec.at("completions"), old.at("completions"));
     if !is_indexed(spec) {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_reaches_the_server_through_a_pod() {
+    fn loopback_and_link_local_addresses_are_not_proxied() {
         for address in ["10.0.0.1", "192.168.1.1", "8.8.8.8", "fd00::1", "2001:db8::1"] {
             assert!(check(address).is_ok(), "{address}");
         }

@@ -15,8 +15,7 @@
 //! - A `Transport` keeps connections per address, speaks HTTP/1.1, and reloads its certificates when their files
 //!   change. Followed logs and upgraded connections are never shared.
 //! - Paths come from `RequestInfo`, unescaped once and without `..`, and are escaped again when sent. Credentials and
-//!   front-proxy headers are removed after authentication; headers about the body's length are written anew by the
-//!   proxy.
+//!   front-proxy headers are removed after authentication; the proxy sets headers about the body's length itself.
 //! - Trailers are passed back if the response announced them: `Pieces::trailers`, which every wrapping body forwards.
 //! - Redirects are not followed: a log request fails, a proxy client gets the redirect, an upgrade is refused.
 //! - A response with code 101 has a body that lasts as long as the stream (`Body::held`), so audit, metrics and the

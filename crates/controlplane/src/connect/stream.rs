@@ -39,7 +39,7 @@ pub(super) enum StreamKind {
     PortForward,
 }
 
-/// What a kubelet calls the streams of a command, and what the options do.
+/// Names of a command's streams in the kubelet's query, and in the options.
 const COMMAND_STREAMS: [(&str, &str); 4] =
     [("input", "stdin"), ("output", "stdout"), ("error", "stderr"), ("tty", "tty")];
 
@@ -83,7 +83,7 @@ impl PodStream {
         }
     }
 
-    /// Where the kubelet has the streams.
+    /// Kubelet and path of the streams.
     async fn location(
         &self,
         request: &ConnectRequest<'_>,

@@ -238,7 +238,7 @@ mod tests {
             ("a 1", "a 1.0.0/1.1.0 901", "ask a"),
             ("b 1", "a 1.0.0/1.1.0 1801,b 1.1.0/1.1.0 1", "nothing"),
             // The newest binary determines the strategy.
-            ("", "a 1.0.0/1.1.0 1,@b 1.1.0/1.2.0 1", "elect nobody"),
+            ("", "a 1.0.0/1.1.0 1,@b 1.1.0/1.2.0 1", "elect none"),
             ("a 1", "a 1.0.0/1.1.0 1,@b 1.1.0/1.2.0 1", "nothing"),
             (
                 "",
@@ -250,11 +250,11 @@ mod tests {
             let candidates = if who.is_empty() { Vec::new() } else { candidates(who) };
             let said = match step(lease(held).as_ref(), &candidates, NOW.parse().unwrap()) {
                 Ok(Step::Nothing) => "nothing".to_owned(),
-                Ok(Step::Ask(whom)) => {
-                    let names: Vec<&str> = whom.iter().map(|who| who.name.as_str()).collect();
+                Ok(Step::Ask(asked)) => {
+                    let names: Vec<&str> = asked.iter().map(|who| who.name.as_str()).collect();
                     format!("ask {}", names.join(" "))
                 }
-                Ok(Step::Elect { holder, .. }) => format!("elect {}", holder.unwrap_or("nobody")),
+                Ok(Step::Elect { holder, .. }) => format!("elect {}", holder.unwrap_or("none")),
                 Err(error) => format!("error {error}"),
             };
             assert_eq!(said, expected, "{held}: {who}");

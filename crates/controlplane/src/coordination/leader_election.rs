@@ -89,8 +89,8 @@ impl LeaderElectionController {
         let lease = lease.map(|lease| self.leases.tree(&lease));
         match step(lease.transpose()?.as_ref(), &candidates, now)? {
             Step::Nothing => {}
-            Step::Ask(whom) => {
-                for candidate in whom {
+            Step::Ask(asked) => {
+                for candidate in asked {
                     self.ask(candidate, now).await.map_err(|error| error.to_string())?;
                 }
             }

@@ -1,4 +1,4 @@
-//! Leases and those who would like to have one.
+//! Kinds Lease and LeaseCandidate.
 
 mod election;
 mod leader_election;
@@ -55,7 +55,7 @@ pub static LEASE_CANDIDATE: Kind = Kind {
 /// The strategy that this server chooses holders by.
 const OLDEST: &str = "OldestEmulationVersion";
 
-/// Nobody chooses holders as long as the gate is off; what was said before stays.
+/// Drops the strategy and preferred holder of new Leases while the gate is off; existing values stay.
 fn drop_gated(lease: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     if capabilities.features.has(Feature::CoordinatedLeaderElection) {
         return;
@@ -111,7 +111,7 @@ fn candidate_spec(spec: Field) {
     }
 }
 
-/// A strategy that is known, or one of somebody's own.
+/// Validates a strategy: a known one, or a qualified name.
 fn strategy(strategy: Field) {
     // The reference names the field twice.
     let name = strategy.str();

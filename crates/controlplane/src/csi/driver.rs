@@ -30,7 +30,7 @@ pub static KIND: Kind = Kind {
 
 /// The shortest time between two counts of what a node can attach.
 const MIN_UPDATE_PERIOD: i64 = 10;
-/// How long tokens are good, in seconds.
+/// Shortest lifetime of tokens, in seconds.
 const MIN_EXPIRATION: i64 = 10 * 60;
 const MAX_EXPIRATION: i64 = 1 << 32;
 

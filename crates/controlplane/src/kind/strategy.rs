@@ -38,7 +38,7 @@ impl KindStrategy {
         KindStrategy { kind, rules, capabilities, deprecation: None }
     }
 
-    /// What holds objects of built-in kinds is qualified, or known.
+    /// Finalizers of built-in kinds have to be qualified, or known.
     fn finalizers(&self, object: Field) {
         let metadata = object.at("metadata");
         for finalizer in metadata.at("finalizers").items() {

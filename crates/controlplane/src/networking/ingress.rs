@@ -32,7 +32,7 @@ pub static KIND: Kind = Kind {
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// What was let in before there was a rule, and may therefore stay.
+/// Rules that stored objects may still break, because they were written before the rules existed.
 #[derive(Clone, Copy, Default)]
 struct Tolerates {
     relaxed_service_names: bool,

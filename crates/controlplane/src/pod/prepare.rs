@@ -1,4 +1,4 @@
-//! What the server writes into pods before they are checked.
+//! Preparation of pods before validation: defaults from other fields, dropped fields.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -206,7 +206,7 @@ mod tests {
         "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGTERM"}}],
         "volumes": [{"projected": {"sources": [{"clusterTrustBundle": {}}, {"podCertificate": {}}]}}]}}"#;
 
-    /// Which fields of features a new pod keeps where one gate is on.
+    /// Gated fields that a new pod keeps if one gate is on.
     fn kept(gate: Option<Feature>) -> Vec<&'static str> {
         let mut pod = decode_any(POD.as_bytes(), Unknown::Report).unwrap().value;
         let features = FeatureSet::new(|feature| Some(feature) == gate);

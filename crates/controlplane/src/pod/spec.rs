@@ -75,7 +75,7 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
     env::file_volumes(spec);
 }
 
-/// What a spec names, and the plain values between.
+/// Validates names and plain values of a spec.
 fn names(spec: Field, context: &Context) {
     let if_said = |field: &str, problems: fn(&str, bool) -> name::Problems| {
         if !spec.at(field).is_empty() {

@@ -1,4 +1,4 @@
-//! What the status of a pod may say.
+//! Validation of the status of a pod.
 
 use std::collections::{HashMap, HashSet};
 
@@ -270,7 +270,7 @@ fn allocated_resources(status: Field, containers: &HashMap<&str, Asked>) {
     }
 }
 
-/// What a container asks for by name.
+/// Resource claims that a container requests by name.
 struct Asked<'v> {
     requests: Option<&'v Map>,
     /// `claim` or `claim/request`

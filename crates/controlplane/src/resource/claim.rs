@@ -69,7 +69,7 @@ pub static RESOURCE_CLAIM_TEMPLATE: Kind = Kind {
     ..Kind::new(GROUP, "resourceclaimtemplates")
 };
 
-/// Where a claim says what it asks for, and where a template says that for the claims made of it.
+/// Path of the spec in a claim, and in the claims of a template.
 const SPEC: &[&str] = &["spec"];
 const TEMPLATE_SPEC: &[&str] = &["spec", "spec"];
 
@@ -82,7 +82,7 @@ pub(super) const MAX_CONFIGS: usize = 32;
 /// The most bytes of what is for drivers alone.
 pub(super) const MAX_PARAMETERS: usize = 10 << 10;
 
-/// What features bring to a claim's spec.
+/// Gated fields of a claim's spec.
 const GATED: &[Gated] = &[
     Gated::new(&[Feature::DRAAdminAccess], &["devices.requests.*.exactly.adminAccess"]),
     Gated::new(&[Feature::DRAPrioritizedList], &["devices.requests.*.firstAvailable"]),
@@ -152,7 +152,7 @@ fn request(request: Field) {
     }
 }
 
-/// What a request or one of its alternatives asks for.
+/// Validates a device request, or one of its alternatives.
 fn devices(request: Field) {
     request.at("deviceClassName").must_form("", name::is_dns1123_subdomain);
     selector::check(request.at("selectors"));

@@ -1,4 +1,4 @@
-//! What has become of a claim: the devices that it has, and who uses them.
+//! Status of a ResourceClaim: allocated devices and consumers.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ const MAX_IPS: usize = 16;
 const MAX_INTERFACE_NAME: usize = 256;
 const MAX_HARDWARE_ADDRESS: usize = 128;
 
-/// What features bring to a claim's status.
+/// Gated fields of a claim's status.
 const GATED: &[Gated] = &[
     Gated {
         in_use: &[
@@ -87,7 +87,7 @@ fn results(claim: &Value) -> &[Value] {
     claim.list_at(&["status", "allocation", "devices", "results"])
 }
 
-/// What tells a device, or a share of one, from all others.
+/// Identity of a device or device share: driver, pool, name, share ID.
 fn device_id(device: &Value) -> [&str; 4] {
     ["driver", "pool", "device", "shareID"].map(|field| device.str_at(&[field]))
 }
@@ -128,7 +128,7 @@ pub(super) fn check(claim: Field, old: Field) {
     }
 }
 
-/// Who uses a claim, each of them once.
+/// Validates the consumers of a claim: each once.
 fn reserved_for(users: Field) {
     let few = each(users, MAX_RESERVED_FOR, |user| {
         for field in ["resource", "name", "uid"] {
@@ -147,7 +147,7 @@ fn only_removed(users: Field, old: Field) -> bool {
     users.list().iter().all(|user| old.contains(&known(user)))
 }
 
-/// What a driver says about a device of a claim.
+/// Validates a driver's status of a device of a claim.
 fn device(device: Field, allocated: &HashSet<[&str; 4]>) {
     names::driver(device.at("driver"));
     names::pool(device.at("pool"));

@@ -34,7 +34,7 @@ pub static DEVICE_CLASS: Kind = Kind {
     ..Kind::new(GROUP, "deviceclasses")
 };
 
-/// What features bring to a class.
+/// Gated fields of a class.
 const GATED: &[Gated] =
     &[Gated::new(&[Feature::DRAExtendedResource], &["spec.extendedResourceName"])];
 

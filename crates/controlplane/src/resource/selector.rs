@@ -59,7 +59,7 @@ fn expression(expression: Field) {
     }
 }
 
-/// What expressions see of a device. They differ by what devices have at all.
+/// CEL environment of device selectors, by the device fields of the enabled features.
 fn environment(features: &FeatureSet) -> &'static Environment {
     static ENVIRONMENTS: [OnceLock<Environment>; 4] = [const { OnceLock::new() }; 4];
     let (shared, lists) = (

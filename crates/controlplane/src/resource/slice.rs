@@ -43,7 +43,7 @@ const MAX_COUNTER_SETS: usize = 8;
 /// The most counters of a set, or of what a device takes of one.
 pub(super) const MAX_COUNTERS: usize = 32;
 
-/// What features bring to a slice.
+/// Gated fields of a slice.
 const GATED: &[Gated] = &[
     Gated::new(&[Feature::DRADeviceTaints], &["spec.devices.*.taints"]),
     Gated::new(

@@ -1,4 +1,4 @@
-//! Where and in which version the objects of built-in kinds are kept.
+//! Storages of built-in kinds: key prefix and storage version.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::schema;
 use crate::kind::Kind;
 use crate::kinds::KINDS;
 
-/// Where and how built-in kinds are stored.
+/// Storage options of built-in kinds.
 #[derive(Clone, Debug)]
 pub struct StorageOptions {
     /// `/registry`
     pub prefix: String,
-    /// How stored bytes are written.
+    /// Format of stored bytes.
     pub format: Format,
     /// `--event-ttl`: how long kinds that expire are kept; for good without it.
     pub event_ttl: Option<Duration>,
-    /// What flags say about the resources.
+    /// Flags about storage.
     pub registry: RegistryFlags,
     /// Oldest version of a server that must be able to read what is stored (`--min-compatibility-version`).
     pub min_compatibility: MajorMinor,
 }
 
 impl StorageOptions {
-    /// What the reference does without flags, with objects written in a format.
+    /// Options of a server without flags, with objects stored in a format.
     pub fn new(format: Format) -> Self {
         let event_ttl = Some(Duration::from_secs(3600));
         let registry = RegistryFlags::default();
@@ -41,7 +41,7 @@ impl StorageOptions {
     }
 }
 
-/// Where the built-in kinds are stored: the prefix, group and plural of each.
+/// Key prefix, group and plural of each built-in kind.
 pub fn locations(root: &str) -> Vec<(String, &'static str, &'static str)> {
     let stored = KINDS.iter().filter(|kind| !kind.creater && kind.stored_with.is_none());
     stored.map(|kind| (kind.storage_prefix(root), kind.group, kind.plural)).collect()

@@ -1,4 +1,4 @@
-//! What groups of pods and templates for them have in common.
+//! Validation that pod groups and their templates share.
 
 use kevel_api::name;
 use kevel_api::value::Value;
@@ -11,7 +11,7 @@ use crate::validation::Field;
 /// A field that is there only while a gate is on.
 type GatedField = (&'static str, Feature);
 
-/// Those of a group.
+/// Gated fields of a group.
 pub(super) const GATED: [GatedField; 5] = [
     ("schedulingConstraints", Feature::TopologyAwareWorkloadScheduling),
     ("resourceClaims", Feature::DRAWorkloadResourceClaims),

@@ -1,4 +1,4 @@
-//! What is asked of addresses in services and endpoints.
+//! Validation of addresses in Services and Endpoints.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use kevel_api::value::Value;
 
 use crate::validation::Field;
 
-/// What a list of addresses says.
+/// Addresses of a list.
 pub fn known<'v>(list: &Field<'v, '_>) -> HashSet<&'v str> {
     list.list().iter().filter_map(Value::as_str).collect()
 }

@@ -13,20 +13,20 @@ const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
-/// Says that the slices of these endpoints are made by somebody else than the mirroring controller.
+/// Label that excludes these endpoints from the mirroring controller: this server writes their slices.
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// How often others may come first when a server says that it goes.
+/// Attempts to remove an endpoint while other servers write it.
 const ATTEMPTS: usize = 5;
 
-/// Who knows which API servers there are.
+/// Reconciler of the `kubernetes` Service's endpoints (upstream: `reconcilers.EndpointReconciler`).
 #[derive(Clone, Debug)]
 pub enum Reconciler {
     /// Each of them has a lease.
     Lease(Leases),
     /// There are this many.
     Count(usize),
-    /// Somebody else keeps the endpoints.
+    /// Endpoints are maintained outside the server.
     None,
 }
 
@@ -96,7 +96,7 @@ impl Reconciler {
                 there.into_iter().filter(|ip| *ip != server.ip.to_string()).collect()
             }
         };
-        // Found at the start, with nobody else there: the endpoint stays until it is written anew.
+        // Found at the start, without a live server: the endpoint stays until it is written again.
         if there.is_empty() && !stopping && matches!(self, Reconciler::Lease(_)) {
             return Ok(());
         }

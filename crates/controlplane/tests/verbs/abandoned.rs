@@ -1,5 +1,5 @@
-//! Requests that nobody waits for any more: their futures are dropped, after any number of steps.
-//! Whatever they had come to, what was taken for them is given back or held by what they have written.
+//! Cancelled requests: their futures are dropped after any number of steps. Reservations are returned, or belong to the
+//! written object.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ use tokio::task::yield_now;
 const SERVICES: &str = "/api/v1/namespaces/ns/services";
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 
-/// What is asked before, in full, and what is given up. `{spec}` is that of a Service.
+/// Requests in full before, and the request that is cancelled. `{spec}` is that of a Service.
 struct Case {
     name: &'static str,
     before: &'static [(&'static str, &'static str)],
@@ -168,7 +168,7 @@ impl Cluster {
         tokio::time::timeout(Duration::from_secs(20), quiet).await.expect("something never ends");
     }
 
-    /// What is taken is what services have, each for one.
+    /// Asserts that the reservations are those of the stored Services, each for one.
     async fn assert_settled(&self, what: &str) {
         self.quiet().await;
         let mut held = Vec::new();
@@ -191,10 +191,10 @@ impl Cluster {
 
     async fn assert_empty(&self, what: &str) {
         self.quiet().await;
-        assert_eq!(self.taken().await, BTreeSet::new(), "{what}: nobody is there");
+        assert_eq!(self.taken().await, BTreeSet::new(), "{what}: no Service is left");
     }
 
-    /// The addresses and ports that nobody else can have.
+    /// Addresses and ports that no other Service can get.
     async fn taken(&self) -> BTreeSet<String> {
         let entries = self.engine.range(b"/registry/ipaddresses/", RangeOptions::default()).await;
         let keys = entries.unwrap().entries.into_iter().map(|entry| entry.key);
@@ -217,7 +217,7 @@ fn tasks() -> usize {
 }
 
 /// A store on which everything takes several steps, and a write that was begun is carried out, whether
-/// somebody waits for it or not.
+/// its request is waited for or not.
 struct Slow(Arc<Embedded>);
 
 impl Slow {

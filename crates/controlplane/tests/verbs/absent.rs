@@ -1,5 +1,5 @@
-//! What a write does not say is gone, whatever the format it is said in: a field that is left out, one
-//! that is `null` and an empty one are the same to Go, and protobuf cannot tell them apart.
+//! Absent fields in every format: a missing field, `null` and an empty value are the same to Go, and protobuf cannot
+//! distinguish them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use kevel_test_support::InMemory;
 const FORMS: [Form; 3] = [Form::Absent, Form::Null, Form::Empty];
 const MEDIA: [&str; 2] = ["application/json", "application/vnd.kubernetes.protobuf"];
 
-/// How a write says nothing.
+/// Form of an absent field.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Absent,
@@ -23,7 +23,7 @@ enum Form {
     Empty,
 }
 
-/// What became of a write: its code, and the object that is there now.
+/// Result of a write: its code, and the object afterwards.
 type Outcome = (u16, Value);
 
 /// An object that requests are sent about.
@@ -65,7 +65,7 @@ impl<'s> Object<'s> {
         tree(&text, self.schema)
     }
 
-    /// What is written to a subresource, and its type: the object, or its scale.
+    /// Body of a write to a subresource, and its type: the object, or its scale.
     async fn part(&self, subresource: &str) -> (Value, Schema<'s>) {
         if subresource != "scale" {
             return (self.read().await, self.schema);
@@ -189,7 +189,7 @@ pub(super) fn filled(schema: Schema<'_>, depth: usize) -> Value {
     }
 }
 
-/// What the reference's own rules and defaults put back into a status that does not say it.
+/// Status fields that the reference's rules and defaults set if they are absent.
 const PUT_BACK: &[(&str, &[&str])] = &[
     ("customresourcedefinitions", &["storedVersions"]),
     // Told by an annotation, too.

@@ -66,7 +66,7 @@ async fn dependents_are_left_to_the_garbage_collector() {
 }
 
 #[tokio::test]
-async fn some_updates_create_for_those_who_may() {
+async fn some_updates_create_if_creation_is_authorized() {
     let leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
     let lease = r#"{"metadata":{"name":"l"},"spec":{"holderIdentity":"me"}}"#;
     let map = r#"{"metadata":{"name":"m"}}"#;

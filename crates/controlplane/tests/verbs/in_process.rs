@@ -7,7 +7,7 @@ use kevel_controller_runtime::Client;
 use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
 
-/// Where objects are made, and what they are.
+/// Collections, and an object of each.
 const OBJECTS: &[(&str, &str)] = &[
     (
         "/api/v1/namespaces/ns/pods",

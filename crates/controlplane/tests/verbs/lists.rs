@@ -106,7 +106,7 @@ async fn what_was_deleted_together_is_listed() {
     assert_eq!(server.ok(&format!("GET {MAPS}"), "", 200).await.matches(r#""name":"m"#).count(), 0);
 }
 
-/// What the server asks itself is whole, however it is answered.
+/// Lists for the server's own clients are complete, whatever form they have.
 #[tokio::test]
 async fn the_servers_own_client_reads_lists() {
     let server = InMemory::start(Format::Json).await;

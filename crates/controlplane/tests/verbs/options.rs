@@ -1,4 +1,4 @@
-//! What goes with a request: options in its query or body, the forms that its client accepts.
+//! Options in the query or body, and content negotiation.
 
 use http_body_util::BodyExt as _;
 use kevel_registry::storage::Format;

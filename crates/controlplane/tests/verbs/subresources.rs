@@ -1,4 +1,4 @@
-//! What stands below objects: scales, bindings, evictions, containers to look into others.
+//! Subresources: scales, bindings, evictions, ephemeral containers.
 
 use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;
@@ -84,7 +84,7 @@ async fn evictions_keep_within_budgets() {
     for name in ["a", "b", "c"] {
         server.ok(&format!("POST {PODS}"), &pod(name), 201).await;
     }
-    // What has not begun to run is nobody's loss.
+    // A pod that has not started may be evicted at once.
     let evicted = server.ok(&format!("POST {PODS}/a/eviction"), &eviction("a"), 201).await;
     assert!(evicted.contains(r#""status":"Success""#), "{evicted}");
     server.ok(&format!("GET {PODS}/a"), "", 404).await;

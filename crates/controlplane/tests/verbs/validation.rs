@@ -1,4 +1,4 @@
-//! What is wrong with objects, in the reference's words.
+//! Validation errors in the reference's words.
 
 use kevel_registry::storage::Format;
 use kevel_test_support::InMemory;

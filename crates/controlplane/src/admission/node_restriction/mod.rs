@@ -26,7 +26,7 @@ use kevel_features::Feature;
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
-/// Those who sign certificates of nodes.
+/// Signer names of node certificates.
 const NODE_SIGNERS: [&str; 2] =
     ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
 
@@ -132,7 +132,7 @@ impl Plugin for NodeRestriction {
     }
 }
 
-/// What a node is about to write.
+/// Write by a node.
 struct Write<'a> {
     attributes: &'a Attributes<'a>,
     object: Option<&'a Value>,
@@ -191,7 +191,7 @@ async fn find(
     storage.tree(&object).map_err(StatusError::internal)
 }
 
-/// What a node may change of a claim's status.
+/// Fields of a claim's status that a node may change.
 const CLAIM_STATUS: [&str; 4] =
     ["capacity", "conditions", "allocatedResourceStatuses", "allocatedResources"];
 

@@ -58,7 +58,7 @@ impl NodeRestriction {
         Ok(())
     }
 
-    /// A token is for whom the pod names, or for whom somebody allowed it.
+    /// Checks that the pod names the token's audience or the authorizer allows it.
     async fn audience(&self, write: &Write<'_>, pod: &Value) -> Result<(), String> {
         let audiences = write.object().at(&["spec", "audiences"]).and_then(Value::as_list);
         let audience = match audiences.unwrap_or_default() {

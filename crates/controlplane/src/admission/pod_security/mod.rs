@@ -24,10 +24,10 @@ use self::policy::{Level, Policy};
 use super::{Context, Registration};
 use crate::lister::Lister;
 
-/// How keys of what auditors are told begin.
+/// Prefix of audit annotations.
 const AUDIT: &str = "pod-security.kubernetes.io/";
 
-/// Where the kinds that make pods say what those are like.
+/// Paths of the pod templates of workload kinds.
 const TEMPLATES: [(&str, &str, &[&str]); 8] = [
     ("", "podtemplates", &["template"]),
     ("", "replicationcontrollers", &["spec", "template"]),
@@ -39,7 +39,7 @@ const TEMPLATES: [(&str, &str, &[&str]); 8] = [
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// What is written below a pod that says nothing about what it may do.
+/// Subresources of pods that no level restricts.
 const HARMLESS: [&str; 8] =
     ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status"];
 
@@ -182,7 +182,7 @@ impl PodSecurity {
         self.metrics.evaluated(PolicyEvaluation { allowed, level, minor, mode }, attributes);
     }
 
-    /// What a namespace asks for, without reading more of it than its labels.
+    /// Policy of a namespace, from its labels.
     async fn namespace(
         &self,
         name: &str,

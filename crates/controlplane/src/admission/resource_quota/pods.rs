@@ -1,4 +1,4 @@
-//! What pods use, and which of them quotas with scopes are about.
+//! Usage of pods in quotas, and the quota scopes that match them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::evaluator::{Evaluator, ONE};
 use super::scopes::Scope;
 use crate::pod::qos;
 
-/// What is limited under a name of its own.
+/// Resources that are limited under their own name.
 const NAMES: [&str; 11] = [
     "count/pods",
     "cpu",
@@ -26,10 +26,10 @@ const NAMES: [&str; 11] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-/// What every container must say where it is limited.
+/// Resources that every container must set while they are limited.
 const REQUIRED: [&str; 6] =
     ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
-/// What is counted under its plain name, as a request and as a limit.
+/// Resources that count under their plain name, as request and as limit.
 const COUNTED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
@@ -52,7 +52,7 @@ impl Pods {
     }
 }
 
-/// What a pod may ask for as a whole.
+/// Whether a pod can set the resource at pod level.
 fn of_pod(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
@@ -131,7 +131,7 @@ impl Evaluator for Pods {
     }
 }
 
-/// What requests and limits are called in quotas.
+/// Usage by the names that requests and limits have in quotas.
 fn used(requests: &ResourceList, limits: &ResourceList) -> ResourceList {
     let mut used = ResourceList::from([("pods".to_owned(), ONE)]);
     for name in COUNTED {

@@ -107,15 +107,15 @@ pub const GATES: &[&str] = &[
 
 /// The cases of a file.
 pub struct Cases<'t> {
-    /// Where objects are created.
+    /// Collection in which objects are created.
     path: &'t str,
     object: Value,
-    /// What stands before the first case.
+    /// Lines before the first case.
     head: &'t str,
     pub cases: Vec<Case<'t>>,
 }
 
-/// What is written, and what comes of it.
+/// A written object, and its expected errors and warnings.
 pub struct Case<'t> {
     pub text: &'t str,
     operation: &'t str,
@@ -123,18 +123,18 @@ pub struct Case<'t> {
     pub expected: Outcome,
 }
 
-/// What a server said about a write.
+/// Result of a write.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
-    /// What was wrong with it.
+    /// Field errors.
     errors: Vec<String>,
-    /// What the client should know.
+    /// Warnings.
     warnings: Vec<String>,
     /// The fields of what would be stored that a case asks for, as JSON.
     fields: Vec<String>,
 }
 
-/// Who is asked.
+/// Server that the cases are run against.
 pub trait Server {
     async fn send(&self, method: &str, path: &str, body: &Value) -> Answer;
 }
@@ -261,7 +261,7 @@ impl<'t> Case<'t> {
     }
 }
 
-/// What an answer says is wrong.
+/// Field errors of a response.
 fn errors(code: u16, answer: &Value) -> Vec<String> {
     if code < 400 {
         return Vec::new();
@@ -329,7 +329,7 @@ fn set(object: &mut Value, line: &str) {
     }
 }
 
-/// What stands at a place.
+/// Value at a path.
 fn place<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     steps(path).try_fold(object, |value, step| match step {
         Step::Field(name) => value.as_map()?.get(name),
