@@ -10,7 +10,7 @@ use kevel_controller_runtime::{Backoff, Client, Informer, WorkQueue, run};
 use kevel_registry::storage::Storage;
 
 const NAMESPACE: &str = "kube-system";
-/// How often one is looked at when nothing is heard of it.
+/// Interval of checks without an event.
 const RESYNC: Duration = Duration::from_secs(60);
 /// Interval at which its sources are looked at: as often as files are (`kevel_pki::Dynamic`), which read their metadata only.
 const LOOK: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A config map that is kept.
 pub struct ConfigMap<F, S> {
     pub name: &'static str,
-    /// What it is to hold, given what it holds.
+    /// Computes the wanted data from the present data.
     pub data: F,
     /// The sources of `data`; the config map is set right as soon as it changes.
     pub sources: S,
@@ -102,7 +102,7 @@ where
         }
     };
     written.map(drop).or_else(|error| match error.reason() {
-        // Somebody else was faster, and this one will hear of it.
+        // Another writer was faster; the controller will see its event.
         reason::ALREADY_EXISTS | reason::CONFLICT => Ok(()),
         _ => Err(error.to_string()),
     })

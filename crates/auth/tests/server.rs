@@ -54,7 +54,7 @@ impl Guarded {
         bootstrap::hook(self.client(), bootstrap::Gates::new())(context).await.unwrap();
     }
 
-    /// Sends a request as somebody (`name`, or `name,group,...`) past the authorizer.
+    /// Sends a request of a user (`name`, or `name,group,...`) past the authorizer.
     async fn send(&self, user: &str, what: &str, body: &str) -> (u16, String) {
         let (method, uri) = what.split_once(' ').unwrap();
         let content_type = match method {
@@ -187,7 +187,7 @@ async fn changes_are_heard_of() {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_have() {
+async fn granting_needs_the_granted_permissions() {
     let server = Guarded::start().await;
     let path = "/namespaces/kube-public";
     let roles = format!("POST {path}/roles");
@@ -204,7 +204,7 @@ async fn nobody_grants_what_they_do_not_have() {
              {{NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}}"
         )
     );
-    // Whoever has it may give it on, at once after having got it.
+    // A user with a permission may grant it, at once after having got it.
     server.ok(ADMIN, "POST /clusterroles", &role("pods", PODS)).await;
     server.ok(ADMIN, &bindings, &binding("jane", "ClusterRole", "pods", "jane")).await;
     server.ok("jane", &roles, &role("r", PODS)).await;

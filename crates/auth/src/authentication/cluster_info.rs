@@ -25,7 +25,7 @@ const NAME: &str = "extension-apiserver-authentication";
 /// For how long an authority is passed on after it has expired: clocks differ.
 const SLACK: Duration = Duration::from_secs(5 * 60);
 
-/// How this server recognises users.
+/// CA bundles and headers by which this server authenticates users, for aggregated servers.
 pub struct ClusterInfo {
     /// The authorities of clients (PEM), as they are now.
     pub client_ca: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,

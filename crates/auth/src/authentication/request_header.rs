@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_there_is_nobody() {
+    fn without_a_name_header_there_is_no_user() {
         let sent = request(&[("x-remote-user", ""), ("x-remote-group", "system:masters")]);
         assert_eq!(headers().user(&sent), Ok(None));
     }
 
     #[test]
-    fn what_nobody_can_read_is_nobody() {
+    fn unreadable_name_header_gives_no_user() {
         for name in ["x-remote-user", "x-remote-uid", "x-remote-group", "x-remote-extra-scopes"] {
             let mut sent = request(&[("x-other-user", "jane")]);
             sent.append(name, HeaderValue::from_bytes(b"caf\xe9").unwrap());

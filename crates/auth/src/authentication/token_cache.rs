@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_at_the_same_time_share_an_answer() {
+    async fn concurrent_lookups_of_a_token_share_an_answer() {
         let inner = Arc::new(Counting::default());
         let never = Remembered { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
         let cache = TokenCache::new(inner.clone(), never, metrics(), &Clock::system()).unwrap();

@@ -34,7 +34,7 @@ pub struct Lasting {
     pub abac: Option<Arc<Abac>>,
     /// The way to webhooks.
     pub dialer: Dialer,
-    /// Where decisions are counted.
+    /// Metrics of decisions.
     pub metrics: Arc<AuthorizationMetrics>,
     /// Time of the server, by which answers of webhooks expire.
     pub clock: Clock,

@@ -1,5 +1,5 @@
-//! What old clusters kept under other names, copied before the policy is looked after, so that what
-//! their owners changed is not lost.
+//! Migration of roles and bindings with old names: copied before the default policy is reconciled, so that their
+//! owners' changes are kept.
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
@@ -68,7 +68,7 @@ fn renamed(mut object: Value, name: &str) -> Value {
     object
 }
 
-/// The new binding, for those whom the old one means, with its labels and annotations.
+/// New binding for the subjects of the old one, with its labels and annotations.
 fn split(old: &Value, name: &str) -> Value {
     let named = |object: &Value| object.str_at(&["metadata", "name"]) == name;
     let mut all =

@@ -1,6 +1,6 @@
 //! The policy that a cluster starts with: made where it is missing, completed where it is not whole.
 //!
-//! What somebody added to it stays. An object that says
+//! Rules and subjects that users added stay. An object that says
 //! `rbac.authorization.kubernetes.io/autoupdate: "false"` is left as it is.
 
 mod migrate;
@@ -30,10 +30,10 @@ use crate::GROUP;
 /// The name of the post-start hook.
 pub const HOOK: &str = "rbac/bootstrap-roles";
 
-/// How long the policy may take to be in place, and how long a failed attempt is waited after.
+/// Timeout for the policy to be in place, and delay after a failed attempt.
 const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
-/// How often an object is tried again that somebody else writes at the same time.
+/// Attempts at an object that another client writes at the same time.
 const ATTEMPTS: u32 = 4;
 
 /// Whether the policy has a role `system:controller:<name>` for the service account of a controller.

@@ -16,10 +16,10 @@ use super::Rbac;
 use super::policy::{Kind, Policy};
 use crate::GROUP;
 
-/// How long a follower waits before it begins anew.
+/// Delay before a follower lists again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Where roles and bindings are kept.
+/// Storages of roles and bindings.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// Roles, which have a namespace.
@@ -33,7 +33,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Those of a server.
+    /// Storages of a server.
     pub fn of(storages: &Storages) -> Result<Self, String> {
         let storage = |kind: Kind| storages.required(GROUP, kind.plural());
         Ok(Sources {
@@ -185,12 +185,12 @@ fn read(storage: &Storage, object: &Object) -> Option<Value> {
     value.inspect_err(|error| tracing::warn!(key = object.key(), error, "unreadable policy")).ok()
 }
 
-/// Follows one kind, anew where something was missed.
+/// Follows one kind, with a new list after missed events.
 async fn follow(rbac: Arc<Rbac>, kind: Kind, storage: Arc<Storage>) {
     loop {
         match follow_once(&rbac, kind, &storage).await {
             Err(CacheError::Closed) => return,
-            Err(error) => tracing::debug!(resource = kind.plural(), %error, "begins anew"),
+            Err(error) => tracing::debug!(resource = kind.plural(), %error, "lists again"),
             Ok(()) => {}
         }
         tokio::time::sleep(RETRY).await;

@@ -2,7 +2,7 @@
 //! accounts, in a namespace or everywhere.
 //!
 //! Roles and bindings are followed in the cache. From them an index is kept, subject to grants to
-//! rules: a change works out anew what it touches, and decisions read the index without a lock.
+//! rules: a change recomputes the entries that it affects, and decisions read the index without a lock.
 
 mod binding;
 mod follow;

@@ -73,7 +73,7 @@ impl RoleRef {
     }
 }
 
-/// Why a role's rules are not known.
+/// Name of a role in messages.
 impl fmt::Display for RoleRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind.as_str() {

@@ -196,7 +196,7 @@ fn a_decision_says_by_which_binding() {
 }
 
 #[test]
-fn all_rules_of_somebody_are_told() {
+fn rules_of_a_user_are_listed() {
     let rbac = rbac(&mut example());
     let texts = |name: &str, groups: &[&str], namespace: &str| {
         let rules = rbac.rules_of(&user(name, groups), namespace);
@@ -208,7 +208,7 @@ fn all_rules_of_somebody_are_told() {
     let (rules, error) = texts("jane", &["dev", "dev"], "ns");
     assert_eq!((rules.len(), rules[2].as_str(), error.as_deref()), (3, named, Some(gone)));
     assert_eq!(texts("jane", &["dev"], "").0.len(), 2);
-    assert_eq!(texts("nobody", &[], "ns"), (Vec::new(), None));
+    assert_eq!(texts("stranger", &[], "ns"), (Vec::new(), None));
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn ten_thousand_bindings_are_not_searched() {
     let rows: [(_, _, _, _); 6] = [
         (&spread_rbac, user("u4001", &groups), "get - pods n1", Decision::Allow),
         (&spread_rbac, user("u4001", &groups), "delete - pods n1", Decision::NoOpinion),
-        (&spread_rbac, user("nobody", &groups[1..]), "get - pods n1", Decision::NoOpinion),
+        (&spread_rbac, user("stranger", &groups[1..]), "get - pods n1", Decision::NoOpinion),
         (&shared_rbac, user("jane", &groups), "get - pods=pod9999 n1", Decision::Allow),
         (&shared_rbac, user("jane", &groups), "get - pods=none n1", Decision::NoOpinion),
         (&shared_rbac, user("jane", &groups), "get g5000 things n1", Decision::Allow),

@@ -177,8 +177,8 @@ fn check(kind: ReviewKind, review: &Value, schema: Schema<'_>) -> Vec<FieldError
         )),
         _ => {}
     }
-    let nobody = spec.str_at(&["user"]).is_empty() && spec.at(&["groups"]).is_none_or(is_empty);
-    if kind != ReviewKind::Own && nobody {
+    let unnamed = spec.str_at(&["user"]).is_empty() && spec.at(&["groups"]).is_none_or(is_empty);
+    if kind != ReviewKind::Own && unnamed {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid(&path.child("user"), "", detail));
     }

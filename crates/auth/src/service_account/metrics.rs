@@ -41,7 +41,7 @@ impl TokenUses {
             ),
             manual: counter(
                 "serviceaccount_legacy_manual_token_uses_total",
-                "[ALPHA] Uses of tokens in secrets that somebody made.",
+                "[ALPHA] Uses of tokens in secrets that were created by a client.",
             ),
             automatic: counter(
                 "serviceaccount_legacy_auto_token_uses_total",

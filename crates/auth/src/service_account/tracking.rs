@@ -1,5 +1,4 @@
-//! Since when the use of tokens in secrets is noted down: whoever cleans up those that nobody uses
-//! must not believe older silence.
+//! Start of the tracking of legacy tokens: the cleaner of unused tokens must not count the time before it.
 
 use std::future::Future;
 use std::sync::Arc;

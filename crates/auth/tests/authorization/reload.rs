@@ -67,7 +67,7 @@ async fn a_configuration_is_taken_up_while_the_server_runs() {
         plain("AlwaysDeny"),
     ]);
     assert_eq!(decide().await, Decision::Deny);
-    // Whoever may do everything may, whatever is configured.
+    // A member of system:masters may do everything under every configuration.
     assert_eq!(ask(&configured, "joe,system:masters", "GET /x").await.decision, Decision::Allow);
 
     // What is not valid changes nothing.

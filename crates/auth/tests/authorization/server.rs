@@ -17,7 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// What a webhook answers: a status code and a body.
+/// Response of a webhook: a status code and a body.
 type Answer = Box<dyn FnMut(&Value) -> (u16, String) + Send>;
 
 pub struct WebhookServer {
@@ -84,7 +84,7 @@ impl WebhookServer {
     }
 }
 
-/// An authority that vouches for nobody.
+/// Certificate authority that has signed nothing.
 pub fn other_ca() -> String {
     identity().1
 }
@@ -142,7 +142,7 @@ fn serve(
     }
 }
 
-/// Asks on behalf of somebody (`name,group,...`): `GET /path`.
+/// Authorizes a request (`GET /path`) of a user (`name,group,...`).
 pub async fn ask(authorizer: &dyn Authorizer, who: &str, what: &str) -> Opinion {
     let mut parts = who.split(',').map(str::to_owned);
     let user = User {

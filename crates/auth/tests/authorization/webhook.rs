@@ -110,7 +110,7 @@ async fn what_fails_never_allows() {
             assert_eq!(opinion.decision, on_error, "{code} {body}");
         }
     }
-    // A webhook that somebody else vouches for is not believed.
+    // A webhook with a certificate of another authority is not trusted.
     let server = WebhookServer::saying(r#"{"allowed":true}"#);
     let folder = tempfile::tempdir().unwrap();
     let file = server.kubeconfig_with(folder.path(), &other_ca());
@@ -157,7 +157,7 @@ async fn answers_are_remembered() {
         (r#"{"allowed":true}"#, Duration::ZERO, minute, "GET /x", 2),
         (r#"{"allowed":false}"#, minute, Duration::ZERO, "GET /x", 2),
         (r#"{"denied":true}"#, Duration::ZERO, minute, "GET /x", 1),
-        // Nobody fills the memory with what they make up.
+        // Made-up names must not fill the cache.
         (r#"{"allowed":true}"#, minute, minute, long.as_str(), 2),
     ] {
         let server = WebhookServer::saying(status);
@@ -166,7 +166,7 @@ async fn answers_are_remembered() {
         let first = ask(&asked.webhook, "jane", what).await;
         assert_eq!(ask(&asked.webhook, "jane", what).await, first);
         assert_eq!(server.asked().len(), calls, "{status} {what:.20}");
-        // Others are asked about anew.
+        // Entries of others are asked for again.
         ask(&asked.webhook, "joe", what).await;
         ask(&asked.webhook, "jane,dev", what).await;
         assert_eq!(server.asked().len(), calls + 2);

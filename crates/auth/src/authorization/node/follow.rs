@@ -13,7 +13,7 @@ use kevel_store::cache::{At, CacheError, Object, Selection};
 use super::NodeAuthorizer;
 use super::graph::Kind;
 
-/// How long a follower waits before it begins anew.
+/// Delay before a follower lists again.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Resources that are followed: group, plural, kind of vertex.
@@ -38,13 +38,13 @@ impl NodeAuthorizer {
     }
 }
 
-/// Follows one kind, anew where something was missed.
+/// Follows one kind, with a new list after missed events.
 async fn follow(node: Arc<NodeAuthorizer>, kind: Kind, storage: Arc<Storage>) {
     let mut known = HashSet::new();
     loop {
         match follow_once(&node, kind, &storage, &mut known).await {
             Err(CacheError::Closed) => return,
-            Err(error) => tracing::debug!(storage = ?storage, %error, "begins anew"),
+            Err(error) => tracing::debug!(storage = ?storage, %error, "lists again"),
             Ok(()) => {}
         }
         tokio::time::sleep(RETRY).await;

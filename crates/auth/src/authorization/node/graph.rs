@@ -66,9 +66,9 @@ impl Vertex {
 /// is looked up, never searched for.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// How many ways lead from an object to a node.
+    /// Number of paths from an object to each node.
     reach: HashMap<Vertex, BTreeMap<Arc<str>, u32>>,
-    /// What an object (a pod, an attachment, ...) contributes to that.
+    /// Edges that an object (a pod, an attachment, ...) contributes.
     edges: HashMap<Vertex, Arc<Edges>>,
     volumes: HashMap<Vertex, Volume>,
     /// The volumes that are bound to a claim.

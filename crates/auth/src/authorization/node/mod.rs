@@ -34,10 +34,10 @@ const OWN: [&str; 5] = ["get", "create", "update", "patch", "delete"];
 #[derive(Debug)]
 pub struct NodeAuthorizer {
     graph: RwLock<Graph>,
-    /// What all nodes may do alike.
+    /// Rules that apply to all nodes alike.
     rules: Vec<PolicyRule>,
     features: NodeFeatures,
-    /// How long changes of the graph take, by what changes.
+    /// Histograms of the duration of graph changes, by kind of change.
     actions: Option<Arc<Family<Histogram>>>,
 }
 

@@ -83,7 +83,7 @@ pub fn gates() -> Gates {
     controllers.chain(roles).chain(rules).flat_map(str::split_whitespace).collect()
 }
 
-/// What every node may do.
+/// Rules of every node.
 pub(crate) fn node_rules() -> Vec<PolicyRule> {
     let nodes = CLUSTER_ROLES.iter().filter(|role| role.name == "system:node");
     nodes.flat_map(|role| role.rules).map(Rule::policy_rule).collect()

@@ -1,4 +1,4 @@
-//! Roles that gather the rules of others, evaluated as if their rules were looked for anew each time.
+//! Aggregated roles, evaluated as if their rules were collected again for every request.
 
 use super::naive::{NAMES, Random, naive_rule, random_request, random_role, text_list};
 use super::*;
@@ -79,7 +79,7 @@ fn gathered_rules_equal_a_naive_evaluation() {
     for _ in 0..600 {
         let told = random_roles(&mut random);
         let mut roles = told.clone();
-        // Once for each tier: those who gather may be gathered.
+        // One round per tier: an aggregated role may be aggregated, too.
         let mut rounds = 0;
         loop {
             let changed: Vec<(String, Vec<PolicyRule>)> = aggregated(&roles)
