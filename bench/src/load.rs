@@ -16,20 +16,20 @@ pub const NAMESPACE: &str = "/api/v1/namespaces/bench";
 /// A server may go on for a moment after its last answer; that belongs to the phase.
 pub const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// What a phase cost. Figures that make no sense for it are none.
+/// Result of a phase. Figures that do not apply to it are `None`.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     /// `µs` of CPU, `MiB` or `ms`.
     pub unit: &'static str,
-    /// How many of the unit, for one operation.
+    /// Cost of one operation, in `unit`.
     pub cost: f64,
     /// Operations by the clock on the wall.
     pub per_second: Option<f64>,
-    /// How long half of the operations took at most.
+    /// Median duration of the operations.
     pub p50_ms: Option<f64>,
-    /// How long all but one in a hundred took at most.
+    /// 99th percentile of the duration.
     pub p99_ms: Option<f64>,
-    /// What was measured.
+    /// Name of the phase.
     pub name: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// What runs in a control plane.
+    /// Processes of a control plane.
     pub fn new(plane: &ControlPlane) -> Result<Self> {
         Ok(Target { client: Arc::new(plane.client(8)?), processes: plane.processes.clone() })
     }
@@ -59,7 +59,7 @@ impl Target {
 }
 
 impl Measurement {
-    /// How long a start took.
+    /// Result of a start.
     pub fn start(took: Duration) -> Self {
         let plain = Measurement::plain("start until ready", "ms");
         Measurement { cost: took.as_secs_f64() * 1e3, ..plain }

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::load::{AFTERMATH, Measurement, NAMESPACE, Target, new_pod, prepare, requests, succeed};
 
-/// How many requests are under way at a time, and of lists.
+/// Concurrent requests, and concurrent lists.
 const CLIENTS: usize = 32;
 const LIST_CLIENTS: usize = 4;
-/// How often one of the watched objects changes.
+/// Number of updates of one watched object.
 const UPDATES: usize = 200;
 const WATCHED: usize = 20;
-/// How long to wait for the last event of a watch.
+/// Timeout for the last event of a watch.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(60);
 /// Leases that are renewed in turn.
 const LEASES: usize = 100;

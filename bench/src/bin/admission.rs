@@ -1,4 +1,4 @@
-//! What the admission plug-ins cost a new pod: `cargo run --profile dist -p kevel-bench --bin admission`.
+//! Cost of admission plug-ins for a new pod: `cargo run --profile dist -p kevel-bench --bin admission`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use kevel_store::Engine;
 use kevel_store::cache::At;
 use kevel_store::embedded::{Embedded, Options};
 
-/// What runs unless asked, in order.
+/// Plug-ins that run by default, in order.
 const DEFAULT: [&str; 23] = [
     "NamespaceLifecycle",
     "LimitRanger",
@@ -57,7 +57,7 @@ const DEFAULT: [&str; 23] = [
     "ResourceQuota",
 ];
 
-/// What others decide by.
+/// Webhook and policy plug-ins.
 const BY_OTHERS: [&str; 4] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
@@ -73,7 +73,7 @@ const VALIDATIONS: &str = r#"
     {"expression":"object.metadata.namespace != 'kube-system'"},
     {"expression":"size(object.spec.containers) < 20"}"#;
 
-/// What there is in the cluster.
+/// Objects of the cluster.
 const OBJECTS: [(&str, &str, &str, &str); 4] = [
     ("", "namespaces", "default", r#"{"metadata":{"name":"default","labels":{"a":"b"}}}"#),
     (
@@ -143,8 +143,7 @@ async fn main() -> Result<(), String> {
     by_others(&Admission::new(plugins(&BY_OTHERS, &context)?), &rows, &pod).await
 }
 
-/// What webhooks and policies cost a pod: none of them, many that are about something else, and one with five
-/// validations.
+/// Measures webhooks and policies for a pod: none, many that do not match, and one with five validations.
 async fn by_others(admission: &Admission, rows: &Rows, pod: &Value) -> Result<(), String> {
     let show = async |what: &str| -> Result<(), String> {
         let cost = micros(cost(admission, rows, pod).await?);
@@ -213,7 +212,7 @@ async fn store(
     Ok(())
 }
 
-/// What it costs to admit and to validate a new pod, without copying it first.
+/// Duration of admitting and validating a new pod, without copying it first.
 async fn cost(admission: &Admission, rows: &Rows, pod: &Value) -> Result<Duration, String> {
     let resource = rows.get("", "v1", "pods").ok_or("pods")?;
     let user = User { name: "admin".into(), ..User::default() };

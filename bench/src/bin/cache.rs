@@ -1,4 +1,4 @@
-//! What the watch cache costs: `cargo run --profile dist -p kevel-bench --bin cache [OBJECTS]`.
+//! Cost of the watch cache: `cargo run --profile dist -p kevel-bench --bin cache [OBJECTS]`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

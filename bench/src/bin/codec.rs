@@ -1,4 +1,4 @@
-//! What it costs to read and write an object: `cargo run --profile dist -p kevel-bench --bin codec`.
+//! Cost of decoding and encoding an object: `cargo run --profile dist -p kevel-bench --bin codec`.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What encryption at rest costs a value: encrypting and decrypting a Secret of 1 KiB, metrics included.
+//! Cost of encryption at rest: encrypting and decrypting a Secret of 1 KiB, metrics included.
 //!
 //! `cargo run --profile dist -p kevel-bench --bin encryption`
 

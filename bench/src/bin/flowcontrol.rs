@@ -1,4 +1,4 @@
-//! What priority and fairness cost a request: `cargo run --profile dist -p kevel-bench --bin flowcontrol`.
+//! Cost of priority and fairness per request: `cargo run --profile dist -p kevel-bench --bin flowcontrol`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn main() {
     let admin = RequestDigest { groups: &masters, ..user };
     let report = |what: &str, time: Duration| println!("{what:<48} {:>8.0} ns", nanos(time));
     report("classify", best(|| drop(black_box(controller.classify(&user)))));
-    report("a request with nobody else there", best(|| pass(&controller, &user)));
+    report("a request without others", best(|| pass(&controller, &user)));
     report("the same, exempt", best(|| pass(&controller, &admin)));
 
     let limited = through_chain(None).await;
@@ -77,7 +77,7 @@ async fn main() {
     report("comes, waits and goes among the others", refused);
 }
 
-/// What a GET costs on its way through the whole chain.
+/// Duration of a GET through the whole chain.
 async fn through_chain(flow_control: Option<Arc<FlowControl>>) -> Duration {
     let (anonymous, allow) = (Arc::new(Anonymous::default()), Arc::new(AlwaysAllow));
     let config = chain::Config::new(&Lifecycle::default(), anonymous, allow);

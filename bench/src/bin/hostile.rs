@@ -1,4 +1,4 @@
-//! What hostile input costs: `cargo run --profile dist -p kevel-bench --bin hostile`.
+//! Cost of hostile input: `cargo run --profile dist -p kevel-bench --bin hostile`.
 //!
 //! No 3 MiB of anything may take a reader more than 100 ms of CPU or 64 MiB. Exits with 1 where one does.
 

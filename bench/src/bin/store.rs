@@ -1,4 +1,4 @@
-//! What the embedded store costs, beside a bare log that appends and syncs with the same batching.
+//! Cost of the embedded store, beside a plain log that appends and syncs with the same batching.
 //!
 //! `cargo run --profile dist -p kevel-bench --bin store [-- DIRECTORY]`; the directory decides the disk.
 //! Each measurement runs in a process of its own, so that memory is its own too.

@@ -1,10 +1,10 @@
-//! What webhooks and policies cost new pods, beside the reference on this machine.
+//! Cost of webhooks and policies for new pods, beside the reference on this machine.
 //!
 //! `cargo run --release -p kevel-bench --bin admission-servers [-- --pods N --rounds N]`
 //!
 //! CPU time of the server's processes per create (the reference's with etcd's): with nothing configured, with 100
 //! policies of something else, with one policy of five validations, with a mutating webhook over TLS. Then how long a
-//! get takes while 1,000 creates wait for a webhook that does not answer. What the plug-ins cost by themselves, without
+//! get takes while 1,000 creates wait for a webhook that does not answer. The cost of the plug-ins alone, without
 //! the noise of a whole server, measures `admission`.
 
 use std::time::Duration;
@@ -21,11 +21,11 @@ const POLICIES: &str = "validatingadmissionpolicies";
 const BINDINGS: &str = "validatingadmissionpolicybindings";
 const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
-/// How many creates are under way at a time.
+/// Concurrent creates.
 const CLIENTS: usize = 32;
-/// How many policies are about something else.
+/// Number of policies that do not match.
 const OTHERS: usize = 100;
-/// How many creates wait for a webhook at a time, and how many gets are made meanwhile.
+/// Concurrent creates that wait for a webhook, and number of gets meanwhile.
 const WAITING: usize = 1000;
 const GETS: usize = 20_000;
 /// Until a configuration counts.

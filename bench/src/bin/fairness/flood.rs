@@ -16,17 +16,17 @@ use crate::setup::GREEDY;
 
 /// The first argument of this program as a flood.
 pub const COMMAND: &str = "flood";
-/// Who could not connect tries again after this.
+/// Delay after a failed connection.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What is asked.
+/// Kind of flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     /// One user lists all Pods.
     Lists,
-    /// Nobody known lists all Pods.
+    /// Anonymous clients list all Pods.
     Anonymous,
-    /// One user watches all Pods, reads their state, and begins anew.
+    /// One user watches all Pods, reads the initial state, and starts again.
     Watches,
 }
 

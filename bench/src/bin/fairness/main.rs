@@ -20,25 +20,25 @@ use kevel_conformance::control_plane::{ControlPlane, Server, cache};
 use flood::{Flood, Flooding};
 use measure::{Measurement, measure};
 
-/// How much is done.
+/// Size of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// How many pods there are to be listed.
+    /// Number of pods in the lists.
     pub pods: usize,
-    /// How many clients flood the server.
+    /// Number of clients that flood the server.
     pub clients: usize,
-    /// How many pretended kubelets renew their leases.
+    /// Number of simulated kubelets that renew their leases.
     pub kubelets: usize,
-    /// How long each phase lasts.
+    /// Duration of each phase in seconds.
     pub seconds: u64,
 }
 
 /// A phase: who floods, and whether kubelets renew their leases meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// What it is called.
+    /// Name of the phase.
     pub name: &'static str,
-    /// Who floods, if anybody does.
+    /// The flood, if there is one.
     pub flood: Option<Flood>,
     /// Whether kubelets renew their leases.
     pub kubelets: bool,

@@ -1,4 +1,4 @@
-//! What others get of a server meanwhile.
+//! Measurement of other clients during the flood.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A kubelet renews its lease as often, and has missed one that took as long.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was seen.
+/// Result of a phase.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// How long the quiet client's requests took, in milliseconds, in order.
+    /// Durations of the quiet client's requests in milliseconds, in order.
     pub times: Vec<f64>,
     /// Its requests that failed, and how the last of them did.
     pub failures: usize,
@@ -31,7 +31,7 @@ pub struct Measurement {
     pub missed: usize,
     /// The most memory of the server's processes so far.
     pub memory_mib: f64,
-    /// What the flood was answered.
+    /// Response codes of the flood.
     pub flood: Value,
 }
 

@@ -53,7 +53,7 @@ impl Results {
         text
     }
 
-    /// The p99 of the quiet client with nobody else there.
+    /// The p99 of the quiet client without a flood.
     fn alone(&self, server: usize) -> f64 {
         self.rows.first().map_or(f64::NAN, |(_, pair)| pair[server].p99())
     }

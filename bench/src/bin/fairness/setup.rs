@@ -1,4 +1,4 @@
-//! Who asks, what they may, and what is there.
+//! Users, their permissions, and the objects of the benchmark.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::Sizes;
 /// The tokens of the two users.
 pub const GREEDY: &str = "greedy";
 pub const QUIET: &str = "quiet";
-/// What the quiet client reads.
+/// Object that the quiet client reads.
 pub const QUIET_OBJECT: &str = "/api/v1/namespaces/bench/configmaps/quiet";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";

@@ -1,5 +1,5 @@
-//! What is there before the attack: rights, quotas, a custom kind, and the smallest object of each
-//! kind that has rules.
+//! Objects that exist before the attack: permissions, quotas, a custom kind, and the smallest object of each kind that
+//! has rules.
 
 use kevel_api::builtin;
 use kevel_bench::kinds::smallest;

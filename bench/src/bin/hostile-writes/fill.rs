@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// As much as a request may have, but for what stands around it.
 pub const SIZE: usize = (3 << 20) - (16 << 10);
 
-/// What a place in an object is filled with; see [`put`].
+/// Placeholder in an object that [`put`] fills in.
 pub const MARK: &str = "\"@@\"";
 
 /// An object's text with something in the place of the mark.

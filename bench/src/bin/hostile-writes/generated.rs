@@ -24,7 +24,7 @@ enum Step {
     Entry,
 }
 
-/// What a field can be filled with: a name and how to make it.
+/// Generator of a field's value, with its name.
 type Filling = (&'static str, fn(Schema<'static>) -> Option<String>);
 
 const LISTS: [Filling; 3] = [
@@ -243,7 +243,7 @@ fn full(schema: Schema<'static>, number: usize) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// What items are told apart by, the most telling first.
+/// Fields that identify list items, the most specific first.
 const KEYS: [&str; 16] = [
     "name",
     "key",

@@ -1,4 +1,4 @@
-//! What hostile writes cost a running server:
+//! Cost of hostile writes to a running server:
 //! `cargo run --release -p kevel-bench --bin hostile-writes [-- --every N --only TEXT --senders N]`.
 //!
 //! Sends objects of 3 MiB that are made to be expensive, of every kind and with every verb, one at a
@@ -34,21 +34,21 @@ use world::World;
 const MOST_CPU: Duration = Duration::from_secs(1);
 const MOST_MEMORY_MIB: f64 = 512.0;
 const MOST_ANSWER: usize = 8 << 20;
-/// How long others may wait meanwhile, for `/livez` and for a handshake.
+/// Longest delay of other clients meanwhile, for `/livez` and for a handshake.
 const MOST_WAIT: Duration = Duration::from_millis(100);
-/// What is over is tried again: the machine may have had something else to do.
+/// Attempts at a case that is over a limit: the machine may have been busy.
 const TRIES: usize = 3;
-/// How many of the worst are sent at once, and for how long.
+/// Number of the worst cases that are sent at once, and their duration.
 const WORST: usize = 16;
 const STORM: Duration = Duration::from_secs(20);
 
 /// A request that is made to be expensive.
 pub struct Case {
-    /// What it is called in the results.
+    /// Name of the case in the results.
     pub name: String,
     /// Made when it is sent: all of them together have gigabytes.
     pub request: Box<dyn Fn() -> Request + Send + Sync>,
-    /// What it leaves behind is undone by this.
+    /// Cleanup after the case.
     pub after: Undo,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// What a case may leave behind.
+/// Cleanup of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
     /// Nothing was made.

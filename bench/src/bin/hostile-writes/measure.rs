@@ -1,4 +1,4 @@
-//! What one request costs a server, and how long others wait meanwhile.
+//! Cost of one request to a server, and delay of other clients meanwhile.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use kevel_conformance::process::Process;
 
 use crate::{MOST_ANSWER, MOST_CPU, MOST_MEMORY_MIB, MOST_WAIT};
 
-/// How often others ask meanwhile, and how often somebody new comes: a handshake costs milliseconds,
-/// which count as the request's.
+/// Interval of the other clients' requests and handshakes: a handshake costs milliseconds, which count as the
+/// request's.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_OF_NEW: Duration = Duration::from_millis(50);
 /// For how long others have to have asked, however short the request was.
 const LOOK: Duration = Duration::from_millis(15);
 
-/// What a request cost.
+/// Cost of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub code: u16,
@@ -150,7 +150,7 @@ impl Probe {
     }
 }
 
-/// Those who ask while something else is under way.
+/// Other clients during a request.
 struct Others {
     done: Arc<AtomicBool>,
     livez: tokio::task::JoinHandle<(Duration, usize)>,

@@ -12,7 +12,7 @@ use crate::Undo;
 use crate::base;
 
 pub const NAMESPACE: &str = "hostile";
-/// Who has the namespace and nothing else.
+/// User with permissions in the namespace only.
 const USER: &str = "mallory";
 
 /// The cluster.
@@ -30,7 +30,7 @@ pub struct Object {
     pub collection: String,
     /// The smallest object that is accepted, as far as that is known.
     pub base: Value,
-    /// Where it stands among those that are there from the start, under the name `base`.
+    /// Path of the object that exists from the start, under the name `base`.
     pub place: Option<usize>,
     namespaced: bool,
 }
@@ -122,7 +122,7 @@ impl World {
                 return Ok(());
             }
             self.client.send(Request::patch(path, "merge-patch+json", &gone)).await?;
-            // Nobody empties a namespace here but this.
+            // Only this benchmark deletes objects in the namespace.
             if let Some(name) =
                 path.strip_prefix("/api/v1/namespaces/").filter(|n| !n.contains('/'))
             {
