@@ -132,7 +132,7 @@ mod tests {
     use crate::request::RequestBody;
 
     #[test]
-    fn nobody_is_told_too_early_that_there_is_no_such_thing() {
+    fn unknown_paths_get_503_until_all_paths_are_installed() {
         let answer = |early: bool| {
             let mut parts = http::Request::get("/apis/x").body(()).unwrap().into_parts().0;
             if early {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_value_is_gone_when_its_time_is_up_whether_somebody_looks_or_not() {
+    async fn value_is_dropped_when_its_time_is_up() {
         let value = Arc::new(());
         let mut lease = Lease::new(value.clone());
         lease.until(sleep(Duration::from_secs(60)));

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_for_those_who_name_them() {
+    fn structured_form_needs_an_explicit_accept_header() {
         let shown = |accept: &str| match page_format::<Flagz>(accept, Cbor(false)) {
             Some(PageFormat::Text) => "text",
             Some(PageFormat::Object(MediaType::Json, version)) => version,

@@ -48,7 +48,7 @@ impl Auditor {
     /// Sends an event without waiting: the rest runs in a task.
     pub(super) fn process_detached(self: Arc<Self>, event: Arc<Event>) {
         let Ok(runtime) = Handle::try_current() else {
-            tracing::error!("audit event {} is lost: nobody is there to keep it", event.audit_id);
+            tracing::error!("audit event {} is lost: the backend has ended", event.audit_id);
             return;
         };
         let auditor = self.clone();

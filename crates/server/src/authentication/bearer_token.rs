@@ -111,7 +111,7 @@ mod tests {
 
     /// A header is no credential, a valid one or an invalid one. An invalid one never counts as none.
     #[tokio::test]
-    async fn whoever_sends_a_token_is_known_by_it_or_not_let_in() {
+    async fn invalid_token_is_refused_and_not_anonymous() {
         // A file in Latin-1, whose bytes cannot be decoded.
         let file = b"abc,jane,1\n\xe9,joe,2\n\xef\xbf\xbd,jim,3\n";
         let file = TokenFile::parse("f", &String::from_utf8_lossy(file)).unwrap();

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn tokens_stand_for_users() {
-        let text = "abc,jane,1\n\ndef,\"joe, jr\",2,\"a,b\"\n,nobody,3\nabc,janet,4,\n";
+        let text = "abc,jane,1\n\ndef,\"joe, jr\",2,\"a,b\"\n,unnamed,3\nabc,janet,4,\n";
         let file = TokenFile::parse("f", text).unwrap();
         let told = |token: &str| {
             let user = &file.0.get(token)?.user;

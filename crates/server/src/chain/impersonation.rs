@@ -1,8 +1,8 @@
 //! Impersonation (`Impersonate-User` and its like): a permitted user acts as another one.
 //!
 //! There are five ways to be permitted, from the narrowest to the widest. The constrained ones ask
-//! twice: whether the user may do *this* while being somebody else (`impersonate-on:<mode>:<verb>`),
-//! and whether they may be this somebody (`impersonate:<mode>`). The oldest, `impersonate`, lets
+//! twice: whether the user may do *this* while impersonating (`impersonate-on:<mode>:<verb>`),
+//! and whether the user may impersonate this one (`impersonate:<mode>`). The oldest, `impersonate`, lets
 //! the user do whatever the other one may. The first way that permits counts; if none does, the
 //! client is told what the first one that applies said.
 
@@ -183,8 +183,8 @@ impl Mode {
         if self.constrained { format!("impersonate:{}", self.name) } else { String::new() }
     }
 
-    /// Who is asked about. That the node is the requestor's own has been seen already: which one it
-    /// is does not matter to the permission.
+    /// Requestor for the authorizer: without the node name, which was checked against the requestor's own before and
+    /// does not matter to the permission.
     fn requestor<'a>(&self, requestor: &'a User) -> Cow<'a, User> {
         if self.name != ASSOCIATED_NODE {
             return Cow::Borrowed(requestor);

@@ -150,7 +150,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(authorization::Authorization::new(authorizer, &metrics));
     // Innermost of all that refuses: it knows resources, and who may not write is not told about them.
     chain.push_if(config.storage_versions);
-    // After all that refuses: a request is passed on as the user whom all of it was about. What a peer serves it counts.
+    // After every filter that refuses: the request is proxied as its final user, and the peer counts it.
     chain.push_if(config.peer_proxy);
     // Counts what is served.
     chain.push(instrument::Instrument { metrics, installed });
@@ -160,7 +160,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
 /// Whether there is such a resource, subresource included.
 pub type Installed = Arc<dyn Fn(&RequestInfo) -> bool + Send + Sync>;
 
-/// What the chain is built from.
+/// Parts that the chain is built from.
 pub struct Config {
     /// Authenticates requests.
     pub authenticator: Arc<dyn Authenticator>,
@@ -172,9 +172,9 @@ pub struct Config {
     pub metrics: Arc<Metrics>,
     /// The recorder of spans, if they are recorded (`--tracing-config-file`).
     pub tracer: Option<TraceProvider>,
-    /// What metrics may have labels of: clients make up names of resources that there are not.
+    /// Names of existing resources, for labels of metrics: clients may invent names.
     pub installed: Installed,
-    /// How far the server has come in its life.
+    /// Lifecycle signals of the server.
     pub signals: Signals,
     /// Requests to be waited for when the server stops.
     pub requests: RequestGroup,
@@ -190,9 +190,9 @@ pub struct Config {
     pub request_timeout: Duration,
     /// `--cors-allowed-origins`; see [`cors_origins`].
     pub cors_allowed_origins: Vec<Regexp>,
-    /// Who waits for whom; without it, requests are limited in number.
+    /// Priority and fairness; `None` for max-in-flight.
     pub flow_control: Option<Arc<FlowControl>>,
-    /// What is known of resources, for estimates of work.
+    /// Object counts of resources, for work estimates.
     pub resources: Arc<dyn ResourceFacts>,
     /// Failed and anonymous requests end their HTTP/2 connection (`UnauthenticatedHTTP2DOSMitigation`).
     pub ends_unauthenticated_connections: bool,
@@ -215,7 +215,7 @@ impl std::fmt::Debug for Config {
 }
 
 impl Config {
-    /// What the reference does without flags.
+    /// Configuration of the reference without flags.
     pub fn new(
         lifecycle: &Lifecycle,
         authenticator: Arc<dyn Authenticator>,

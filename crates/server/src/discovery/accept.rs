@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_aggregated_form_is_for_those_who_ask() {
+    fn aggregated_form_is_sent_if_accepted() {
         use DocumentForm::*;
         use MediaType::{Json, Protobuf, Yaml};
         let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -15,7 +15,7 @@ use super::failure;
 use super::forward::ForwardProxy;
 use super::stream::Stream;
 
-/// Where a service is now: host and port. It is asked for every connection.
+/// Resolver of a Service's present host and port. It is called for every connection.
 pub type Resolve = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 /// Makes the connections of an HTTP client: to the host of a URL, or to where a service is now.

@@ -1,8 +1,8 @@
-//! Ways out of the server (k8s.io/apiserver's `egressselector`): directly, or through a proxy that connects where
-//! the server itself has no way to.
+//! Egress from the server (upstream: `egressselector`): directly, or through a proxy for networks that the server
+//! cannot reach itself.
 //!
-//! Whoever connects to somebody is given a [`Dialer`] when it is made, and asks it for each connection. An
-//! [`EgressSelector`] has one for each [`EgressType`]. Through a proxy, names are the proxy's to resolve.
+//! A client is given a [`Dialer`] when it is made, and calls it for each connection. An [`EgressSelector`] has one
+//! dialer for each [`EgressType`]. Names are resolved by the proxy, if there is one.
 //!
 //! ```text
 //! kubelets, pods, aggregated servers, webhooks by service ─ cluster ──────┐             ┌─ direct
@@ -39,7 +39,7 @@ pub use self::forward::ForwardProxy;
 pub use self::metrics::DialMetrics;
 pub use self::stream::{Connection, Stream};
 
-/// Which network a connection leads to.
+/// Network that a connection leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EgressType {
     /// Webhooks by URL, of authentication, authorization and audit, too.
@@ -72,7 +72,7 @@ impl fmt::Display for EgressType {
 #[derive(Clone, Debug, Default)]
 pub struct EgressSelector(Option<BTreeMap<EgressType, Dialer>>);
 
-/// Why somebody who insists on a configured way has none.
+/// Reason for a missing dialer where a configured one is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupError {
     /// Nothing is configured at all.
@@ -100,7 +100,7 @@ impl EgressSelector {
         }
     }
 
-    /// The way to a network, if somebody has said which it is.
+    /// Dialer of a network, if it is configured.
     pub fn lookup(&self, ty: EgressType) -> Result<Dialer, LookupError> {
         let dialers = self.0.as_ref().ok_or(LookupError::NoSelector)?;
         dialers.get(&ty).cloned().ok_or(LookupError::NotConfigured)

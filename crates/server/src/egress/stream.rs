@@ -1,4 +1,4 @@
-//! A connection, whoever has made it.
+//! Connection of any dialer.
 
 use std::io;
 use std::pin::Pin;

@@ -231,9 +231,7 @@ async fn receive(mut writer: WriteHalf<DuplexStream>, mut responses: Streaming<P
                 // An error means that the reader is gone, which the other task reports to the proxy server.
                 let written = timeout(READ_TIMEOUT, writer.write_all(&data.data)).await;
                 if written.is_err() {
-                    tracing::warn!(
-                        "a tunnel is closed: nobody has read from it for {READ_TIMEOUT:?}"
-                    );
+                    tracing::warn!("a tunnel is closed: it has not been read for {READ_TIMEOUT:?}");
                     return;
                 }
             }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_climbs_out_of_a_path() {
+    fn dot_segments_do_not_leave_a_path() {
         for (base, path, expected) in [
             ("", "", ""),
             ("", "/", "/"),

@@ -22,29 +22,28 @@ use crate::incoming::IncomingBody;
 use crate::webhook::{Endpoint, Identity, tls_config};
 use kevel_pki::{Dynamic, verify::Purpose, warn_unable_to_sign};
 
-/// How long it may take to agree on TLS: the default of the reference's transports.
+/// Timeout of TLS handshakes: the default of the reference's transports.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a connection is kept that nobody uses, and how many of them to one server.
+/// Time for which an idle connection is kept, and number of idle connections per server.
 const IDLE: Duration = Duration::from_secs(90);
 const MAX_IDLE: usize = 25;
 
 /// The body of a request: one that is passed on as it comes, or bytes.
 pub type Outgoing = Either<IncomingBody, Full<Bytes>>;
 
-/// Whom servers are believed by, and what is shown to them.
+/// Trusted CAs and client certificate of a Transport.
 #[derive(Clone, Debug, Default)]
 pub struct TransportConfig {
-    /// The file of the authorities that vouch for servers; without it, whoever answers is believed. It is
-    /// read again when it changes.
+    /// File of the CA bundle; without it, certificates are not verified. It is read again when it changes.
     pub ca_file: Option<String>,
     /// The certificate that is shown, if any.
     pub identity: Option<Identity>,
-    /// Who makes connections.
+    /// Dialer of connections.
     pub dialer: Dialer,
 }
 
-/// How servers are reached. It speaks HTTP/1.1: a log that is followed has its connection to itself, and nobody
-/// waits behind it for one of the streams that a server allows.
+/// HTTP client for kubelets, pods and aggregated servers. It speaks HTTP/1.1: a followed log has its own connection, so
+/// that no request waits for one of the streams that a server allows.
 #[derive(Debug)]
 pub struct Transport {
     connections: Dynamic<Connections>,

@@ -30,7 +30,7 @@ use super::upgrade::Next;
 use crate::handler::Handler;
 use crate::request::Connection;
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Shared {
     pub tls: Arc<Tls>,
     pub limits: Limits,
@@ -201,7 +201,7 @@ pub(super) fn connection_meter(connection: &Connection) -> ComputeMeter {
     meter
 }
 
-/// Where a connection's bytes come from and go to.
+/// Byte stream of a connection.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
@@ -237,7 +237,7 @@ impl HttpConnection for Http1Connection {
 }
 
 /// Drives a connection to its end, minding orders and the time. The timer is not touched by
-/// requests: when it rings, it is set anew for the moment at which the connection could have waited
+/// requests: when it fires, it is set again for the moment at which the connection could have waited
 /// for too long by then.
 async fn drive(
     mut connection: Pin<Box<impl HttpConnection>>,

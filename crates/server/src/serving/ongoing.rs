@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn orders_reach_those_who_come_later() {
+    async fn orders_reach_later_connections() {
         let connections = Arc::new(Connections::default());
         let early = connections.add();
         connections.order(Order::Finish);

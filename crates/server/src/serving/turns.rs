@@ -105,7 +105,7 @@ mod tests {
         let [mut a, mut b, mut quiet] =
             [(); 3].map(|()| Turns { permits: permits.clone(), ..Turns::default() });
         for turns in [&mut a, &mut b] {
-            assert!(begins(turns), "nobody knows yet");
+            assert!(begins(turns), "not known yet");
             end(turns, MUCH, true);
         }
         for _ in 0..3 {

@@ -23,15 +23,15 @@ use super::error::Error;
 use super::tls;
 use crate::egress::{Connector, ForwardProxy, failure, informational};
 
-/// How long a call may take by default, its response included.
+/// Default timeout of a call, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest answer that is read: a patch of the largest object, in base64, twice.
 pub const MAX_ANSWER: usize = 8 << 20;
 
-/// How long an idle connection is kept.
+/// Time for which an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
-/// How many of them.
+/// Most idle connections.
 const MAX_IDLE: usize = 25;
 /// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
 /// otherwise calls would go to a peer that vanished until the system gives up.

@@ -14,7 +14,7 @@ use super::endpoint::Endpoint;
 use super::error::Error;
 use crate::egress::Dialer;
 
-/// How many times a document may have moved.
+/// Most redirects of a document.
 pub(super) const MAX_REDIRECTS: usize = 10;
 
 /// Gets documents of any server that an authority vouches for. What a document says is believed
@@ -79,7 +79,7 @@ fn request(uri: &Uri, token: Option<HeaderValue>) -> Request<Full<Bytes>> {
     request
 }
 
-/// Where a document is now, if it has moved.
+/// New location of a document that has moved.
 pub(super) fn moved(answer: &Response<Bytes>) -> Option<&str> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -98,7 +98,7 @@ fn read(url: &str) -> Result<Uri, &'static str> {
     }
 }
 
-/// What a reference means where it stands (RFC 3986, section 5.2).
+/// Resolves a URI reference against a base (RFC 3986, section 5.2).
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, &'static str> {
     let reference = reference.split('#').next().unwrap_or_default();
     if reference.contains("://") && !reference.starts_with(['/', '?']) {

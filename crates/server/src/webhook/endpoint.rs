@@ -1,4 +1,4 @@
-//! Where a server is, and how it is spoken to.
+//! Endpoint of a webhook: URL, trust and credentials.
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ pub struct Endpoint {
     pub insecure_skip_tls_verify: bool,
     /// The certificate that is shown to it.
     pub identity: Option<Identity>,
-    /// What is said in the `Authorization` header.
+    /// Credentials for the `Authorization` header.
     pub credentials: Credentials,
     /// The user that is impersonated, if one is.
     pub impersonation: Option<ImpersonatedUser>,
     /// The proxy that connections go through, if not straight to the server.
     pub proxy: Option<ProxyUrl>,
-    /// Where connections lead, if not to the host of the URL.
+    /// Resolver of the host, if it is not the host of the URL.
     pub resolve: Option<Resolve>,
-    /// Who makes them.
+    /// Dialer of connections.
     pub dialer: Dialer,
     /// Speak HTTP/1.1 only: each call may then reach another of the servers behind one address.
     pub http1_only: bool,
-    /// What the caller calls itself, if not by the server's name.
+    /// User agent, if it is not the server's.
     pub user_agent: Option<&'static str>,
     /// Whether calls belong to the trace of the request that they are made for, and tell the server so.
     pub traced: bool,

@@ -1,4 +1,4 @@
-//! Why a call failed.
+//! Errors of calls.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,14 +10,14 @@ use http::{Response, StatusCode, header};
 
 use crate::egress::failure;
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// There was no answer.
     Connection {
         /// The request: `Post "https://webhook/authorize"`.
         request: String,
-        /// What went wrong.
+        /// Error message.
         reason: String,
         /// Whether the connection was there and broke.
         lost: bool,
@@ -31,23 +31,23 @@ pub enum Error {
     },
     /// The answer broke off.
     Answer {
-        /// What went wrong.
+        /// Error message.
         reason: String,
     },
     /// The answer is larger than anybody wants to read.
     TooLarge {
         /// The request.
         request: String,
-        /// How many bytes would have been read.
+        /// Limit in bytes.
         limit: usize,
     },
     /// The answer says that the call failed; see [`succeeded`].
     Status {
         /// The status of HTTP.
         code: StatusCode,
-        /// What the answer says.
+        /// Message of the response.
         message: String,
-        /// When to come again, if the answer says so.
+        /// Seconds of `Retry-After`, if the response has it.
         retry_after: Option<Duration>,
     },
 }
@@ -103,7 +103,7 @@ const LATE: &str = "context deadline exceeded";
 const BROKEN_OFF: &str =
     "unexpected error when reading response body. Please retry. Original error: ";
 
-/// How much of an answer that is no Status is told.
+/// Length to which a response that is no Status is quoted.
 const MAX_TOLD: usize = 1024;
 
 /// The body of an answer, unless the answer says that the call failed.

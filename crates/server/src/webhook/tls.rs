@@ -13,7 +13,7 @@ use rustls::{ClientConfig, SignatureScheme};
 
 use super::endpoint::{Credentials, Endpoint, Identity};
 
-/// How an endpoint is spoken to.
+/// TLS configuration of an endpoint.
 pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// What people give to servers: an authority for `localhost`, changed.
+    /// Parameters of a server certificate as users make them: an authority for `localhost`, changed.
     fn params(change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -80,7 +80,7 @@ async fn streams_of_one_connection_get_every_answer() {
 
 /// A client that sends its whole body first can do so.
 #[tokio::test]
-async fn what_nobody_reads_is_taken() {
+async fn unread_request_bodies_are_discarded() {
     let server = Start::default().serve(Paths::default());
     let (mut sender, _task) = soon(http2(&server)).await;
     for pieces in [1, 4, 40, 180] {

@@ -25,7 +25,7 @@ async fn a_port_is_taken_again_while_connections_of_an_earlier_server_end() {
 }
 
 #[tokio::test]
-async fn a_port_is_shared_by_those_who_permit_it() {
+async fn a_port_is_shared_if_both_permit_it() {
     let first = listen(at(0, true)).unwrap();
     let port = first.local_addr().unwrap().port();
     listen(at(port, true)).unwrap();

@@ -89,7 +89,7 @@ async fn a_changed_certificate_is_shown_to_the_next_client() {
 }
 
 #[tokio::test]
-async fn the_handler_sees_the_clients_certificate_whoever_signed_it() {
+async fn the_handler_sees_client_certificates_of_any_signer() {
     let server = Start::default().serve(Paths::default());
     let other =
         kevel_server::certificates::Authority::new("other", &kevel_clock::Clock::system()).unwrap();

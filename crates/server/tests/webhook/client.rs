@@ -1,4 +1,4 @@
-//! How servers outside are called.
+//! Calls to webhooks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::Receiver;
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_kubeconfig_says_whom_to_call_and_as_whom() {
+async fn a_kubeconfig_gives_server_and_user() {
     let receiver = Receiver::start();
     let issued = receiver.client_certificate("apiserver");
     receiver.write("ca.crt", receiver.authority.pem());
@@ -83,7 +83,7 @@ async fn redirects_without_end_are_left() {
 }
 
 #[tokio::test]
-async fn nobody_is_believed_without_reason() {
+async fn servers_without_a_trusted_certificate_are_refused() {
     let receiver = Receiver::start();
     let other =
         Authority::new("other", &kevel_clock::Clock::system()).unwrap().pem().as_bytes().to_vec();

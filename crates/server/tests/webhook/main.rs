@@ -34,7 +34,7 @@ struct Receiver {
     _stop: Signal,
 }
 
-/// What was asked, and how it is answered next; 200 in the end.
+/// Requests so far, and the next responses; 200 in the end.
 #[derive(Clone, Default)]
 struct Received {
     requests: Arc<Mutex<Vec<Asked>>>,
@@ -126,7 +126,7 @@ impl Receiver {
         format!("https://{}/events", self.served.address)
     }
 
-    /// Whoever is believed by the receiver's authority.
+    /// Endpoint that trusts the receiver's authority.
     fn endpoint(&self) -> Endpoint {
         let ca = Some(self.authority.pem().as_bytes().to_vec());
         Endpoint { url: self.url(), ca, ..Endpoint::default() }
