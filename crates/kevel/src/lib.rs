@@ -28,7 +28,7 @@ pub struct Server {
     _directory: Option<TempDir>,
 }
 
-/// How a server is to be.
+/// Options of a server.
 #[derive(Debug, Default)]
 pub struct Builder {
     flags: Vec<String>,
@@ -42,7 +42,7 @@ impl Server {
         Builder::default()
     }
 
-    /// Where it serves.
+    /// Address of the server.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.running.address.port()))
     }

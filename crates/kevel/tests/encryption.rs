@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-/// What must be found nowhere, as text and in base64.
+/// Plaintext that must be found nowhere, as text and in base64.
 const PLAIN: [&str; 2] = ["correct-horse-battery", "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"];
 
 const KEY_A: &str = "{name: a, secret: dGhpcyBpcyBwYXNzd29yZCB0aGlzIGlzIHBhc3N3b3I=}";
@@ -94,7 +94,7 @@ async fn nothing_is_in_clear_in_the_embedded_store() {
     }
     assert_ne!(holding(&db, "k8s:enc:aesgcm:v1:a:"), [""; 0]);
 
-    // Another key is first: what is there is read, and written anew by a write without change.
+    // Another key is first: existing values are read, and encrypted again by a write without change.
     config(cluster.folder.path(), &keys("aesgcm", &[KEY_B, KEY_A]));
     let cluster = cluster.restart().await;
     assert_eq!(version(&cluster, "token").await, written);

@@ -1,6 +1,6 @@
-//! Objects that are made to be expensive: their answers are bounded, and nobody waits for them.
+//! Objects that are made to be expensive: their responses are bounded, and other requests do not wait for them.
 //!
-//! What each may cost is measured by `bench hostile-writes`; this is that none costs without bound.
+//! The cost of each is measured by `bench hostile-writes`; this test shows that none is unbounded.
 
 #![allow(clippy::unwrap_used)]
 

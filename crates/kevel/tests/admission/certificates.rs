@@ -22,7 +22,7 @@ fn request(name: &str, signer: &str, group: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_asks_to_be_allowed_everything() {
+async fn certificates_for_system_masters_are_refused() {
     let cluster = cluster(&[]).await;
     let what = format!("POST {REQUESTS}");
     let signer = "kubernetes.io/kube-apiserver-client";
@@ -112,7 +112,7 @@ async fn who_asked_for_what_is_said_once_and_by_the_server() {
     let expected = json!(["jane", "1", ["dev", "system:authenticated"], null, "a.b/c", true, {}]);
     let stored = cluster.ok("jane", &format!("POST {REQUESTS}"), &first.to_string()).await;
     assert_eq!(own(&stored), expected, "{stored}");
-    // Nobody owns what no update changes.
+    // No manager owns what the update did not change.
     assert_eq!(stored["metadata"]["managedFields"], json!(null));
     let other = made("r", "other.io/x");
     let mut bare = other.clone();

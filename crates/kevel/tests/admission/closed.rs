@@ -1,10 +1,10 @@
-//! What is closed unless somebody opens it.
+//! Plug-ins that are off unless a flag enables them.
 
 use serde_json::{Value, json};
 
 use super::{PODS, cluster};
 
-/// Where the kinds that make pods are, and a pod's spec within each.
+/// Collections of the workload kinds, and a pod spec within each.
 const TEMPLATES: &[(&str, &str)] = &[
     ("/api/v1/namespaces/default/pods", "spec"),
     ("/api/v1/namespaces/default/podtemplates", "template.spec"),
@@ -69,7 +69,7 @@ fn privileged() -> [(&'static str, Value, &'static str); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn privileged_containers_are_for_those_who_ask_for_them() {
+async fn privileged_containers_need_the_flag() {
     let closed = cluster(&[]).await;
     let open = cluster(&["--allow-privileged=true"]).await;
     for (kind, path) in TEMPLATES {
@@ -90,7 +90,7 @@ async fn privileged_containers_are_for_those_who_ask_for_them() {
         let refused = closed.refused("admin", &format!("PUT {kind}/o"), &body).await;
         assert!(refused.contains("Forbidden: disallowed by cluster policy"), "{kind}: {refused}");
     }
-    // Somebody who looks into a running pod is no exception.
+    // Ephemeral containers are no exception.
     let container = json!({"name": "x", "image": "i", "securityContext": {"privileged": true}});
     let body = json!({"spec": {"ephemeralContainers": [container]}}).to_string();
     let patch = format!("PATCH {PODS}/o/ephemeralcontainers");

@@ -1,4 +1,4 @@
-//! What the admission plug-ins make of writes to a running server, and refuse.
+//! Admission plug-ins on a running server: changes and refusals of writes.
 
 #![allow(clippy::unwrap_used)]
 

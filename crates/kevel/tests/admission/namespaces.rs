@@ -10,7 +10,7 @@ async fn a_namespace_is_made_with_the_first_object_in_it() {
     cluster.ok("admin", "POST /api/v1/namespaces/new/configmaps", MAP).await;
     let made = cluster.ok("admin", "GET /api/v1/namespaces/new", "").await;
     assert_eq!(made["status"]["phase"], "Active");
-    // Whoever only asks what would happen changes nothing.
+    // A dry run changes nothing.
     let dry = "POST /api/v1/namespaces/other/configmaps?dryRun=All";
     assert_eq!(cluster.refused("admin", dry, MAP).await, r#"404 namespaces "other" not found"#);
     cluster.stop().await;

@@ -1,4 +1,4 @@
-//! Who may have policies read their parameters.
+//! Authorization of policy parameters.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn binding(plural: &str, policy: &str, param_ref: Value) -> String {
     json!({"metadata": {"name": policy}, "spec": spec}).to_string()
 }
 
-/// An answer in which it does not matter how somebody was known.
+/// Response without the way in which the user was authenticated.
 fn masked(answer: &str) -> String {
     let Some((before, rest)) = answer.split_once(" map[") else { return answer.to_owned() };
     let (_, after) = rest.split_once("]}").unwrap();
@@ -53,7 +53,7 @@ fn masked(answer: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parameters_are_for_those_who_may_read_them() {
+async fn policy_parameters_need_read_permission() {
     let cluster = cluster(&["--authorization-mode=RBAC"]).await;
     permit(&cluster).await;
     let jane = "&{jane 1 [dev system:authenticated] map[]}";
@@ -64,7 +64,7 @@ async fn parameters_are_for_those_who_may_read_them() {
         ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
     ] {
         let post = format!("POST {GROUP}/{policies}");
-        // Whoever reads nothing needs nothing.
+        // A policy without parameters needs no permission to read.
         cluster.ok("jane", &post, &policy(policies, "none", Value::Null)).await;
         let refused = format!(
             "spec.paramKind: Forbidden: user {jane} must have \"get\" permission on all objects of \

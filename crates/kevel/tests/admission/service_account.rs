@@ -15,7 +15,7 @@ async fn a_server_alone_has_what_pods_need_in_every_namespace() {
     cluster.until(authorities, |answer| answer.0 == 200).await;
     let config_map = cluster.ok("admin", authorities, "").await;
     assert!(config_map["data"]["ca.crt"].as_str().unwrap().contains("BEGIN CERTIFICATE"));
-    // What somebody deletes comes back.
+    // A deleted default service account comes back.
     let old = cluster.ok("admin", &format!("GET {ACCOUNTS}/default"), "").await;
     cluster.ok("admin", &format!("DELETE {ACCOUNTS}/default"), "").await;
     let uid = old["metadata"]["uid"].as_str().unwrap().to_owned();

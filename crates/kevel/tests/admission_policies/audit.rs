@@ -1,4 +1,4 @@
-//! What auditors see of policies.
+//! Audit annotations of policies.
 
 use kevel::Server;
 use kevel_test_support::Cluster;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{in_force, map, only, try_out, validating};
 
-/// How many policies are made up, and how many objects each judges.
+/// Number of random policies, and of objects that each judges.
 const POLICIES: usize = 60;
 const OBJECTS: usize = 6;
 
@@ -95,7 +95,7 @@ impl Policy {
         })
     }
 
-    /// What is said to an object: the first that speaks against it.
+    /// Message for an object: that of the first validation that fails.
     fn expected(&self, object: &Tree) -> Option<String> {
         let conditions: Vec<_> =
             self.conditions.iter().map(|text| evaluate(text, object)).collect();
@@ -119,7 +119,7 @@ impl Policy {
     }
 }
 
-/// What an expression comes to.
+/// Result of an expression.
 fn evaluate(text: &str, object: &Tree) -> Result<bool, String> {
     let environment =
         Environment::builder().variable("object", DeclType::simple(Type::Dyn)).build();

@@ -1,4 +1,4 @@
-//! What flags and files say about the plug-ins.
+//! Flags and configuration files of the plug-ins.
 
 use kevel::Server;
 use kevel_test_support::Cluster;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{GROUP, create, map, only, try_out, validating};
 
-/// Why a server with this configuration does not start.
+/// Error with which a server with this configuration does not start.
 async fn refused(plugin: &str, configuration: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("admission.yaml");
@@ -92,7 +92,7 @@ async fn a_folder_that_does_not_load_stops_the_start() {
     }
 }
 
-/// What is switched off does not decide; what a feature gate closes neither.
+/// A plug-in that is off decides nothing, nor one whose feature gate is off.
 #[tokio::test(flavor = "multi_thread")]
 async fn plug_ins_can_be_switched_off() {
     let cluster = Cluster::start(&[

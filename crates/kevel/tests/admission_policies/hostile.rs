@@ -10,7 +10,7 @@ use super::{MAPS, apply, in_force, map, mutating, only, patch, try_out, validati
 /// No request takes this long in a debug build, whatever is asked of it.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What would come of creating a config map, and that it does not take forever.
+/// Response to the dry run of a creation, which must not take forever.
 async fn answer(cluster: &Cluster, object: &Value) -> (u16, String) {
     let began = kevel_clock::monotonic_now();
     let (code, answer) = try_out(cluster, object).await;

@@ -12,7 +12,7 @@ use super::{
 /// A change must count within this time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How often the slowest of several attempts is looked at: the machine may be busy with something else.
+/// Attempts at a duration: the machine may be busy.
 const ATTEMPTS: usize = 5;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,7 +90,7 @@ async fn policies_are_in_force_from_the_first_request_after_a_restart() {
     assert_eq!(try_out(&cluster, &map("yes", json!({}))).await.1["data"], json!({"b": "c"}));
 }
 
-/// Who locks everybody out can let them in again.
+/// An administrator who has denied everything can undo it.
 #[tokio::test(flavor = "multi_thread")]
 async fn policies_are_not_asked_about_policies() {
     let cluster = Cluster::alone().await;
@@ -115,7 +115,7 @@ async fn policies_are_not_asked_about_policies() {
     until(async || try_out(&cluster, &map("any", json!({}))).await.0 == 201).await;
 }
 
-/// What is denied is not stored, and what is not denied is.
+/// Denied objects are not stored, admitted ones are.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_stored_that_was_denied() {
     let cluster = Cluster::alone().await;

@@ -1,6 +1,5 @@
-//! What admission policies decide on a running server. What the reference decides in hundreds of cases, and in which
-//! words, is in `conformance/scenarios/policies.yaml`; here is how policies come, change and go, what they leave behind,
-//! and what hostile ones cost.
+//! Admission policies on a running server: how they come, change and go, their traces, and the cost of hostile ones.
+//! The reference's decisions and messages in hundreds of cases are in `conformance/scenarios/policies.yaml`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -97,7 +96,7 @@ async fn in_force(cluster: &Cluster) {
     until(async || try_out(cluster, &changed).await.1["data"]["changed"] == "yes").await;
 }
 
-/// What would come of creating an object.
+/// Response to the dry run of a creation.
 async fn try_out(cluster: &Cluster, object: &Value) -> (u16, Value) {
     cluster.admin.post(&format!("{MAPS}?dryRun=All"), object).await
 }

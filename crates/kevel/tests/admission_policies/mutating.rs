@@ -1,4 +1,4 @@
-//! What mutating policies make of objects.
+//! Changes of objects by mutating policies.
 
 use kevel_test_support::{Cluster, until};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn each_mutation_sees_what_those_before_it_made() {
     assert_eq!(answer["data"]["word"], "_abcd");
 }
 
-/// What a policy sets is owned by nobody, and what it sets on an update counts, too.
+/// Fields that a policy sets have no owner, and are set on updates, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stored_is_what_policies_made() {
     let cluster = Cluster::alone().await;
@@ -87,7 +87,7 @@ async fn what_policies_made_is_defaulted_and_judged() {
     }
     let judge = json!({"matchConstraints": rules("listening"), "validations": [{
         "expression": "object.spec.template.spec.containers.all(c, !c.?stdin.orValue(false))",
-        "message": "nobody listens",
+        "message": "not heard",
     }]});
     validating(&cluster, "judge", judge).await;
     in_force(&cluster).await;
@@ -112,10 +112,7 @@ async fn what_policies_made_is_defaulted_and_judged() {
         "{message}"
     );
     let (code, refused) = cluster.admin.post(path, &deployment("listening")).await;
-    assert_eq!(
-        (code, refused["message"].as_str().unwrap().ends_with("nobody listens")),
-        (422, true)
-    );
+    assert_eq!((code, refused["message"].as_str().unwrap().ends_with("not heard")), (422, true));
 }
 
 /// Custom objects of a kind that has just been defined, in all its versions.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, MAPS, apply, bound, create, in_force, map, only, try_out};
 
-/// What is said about a config map of a case with this number.
+/// Message for a config map of a case with this number.
 async fn said(cluster: &Cluster, case: &str, n: u32) -> String {
     let (code, answer) = try_out(cluster, &map(case, json!({"n": n.to_string()}))).await;
     match code {

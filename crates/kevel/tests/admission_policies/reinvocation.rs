@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{apply, in_force, map, mutating, only, try_out};
 
-/// What a policy appends to the word of an object, each time that it is asked.
+/// Letter that a policy appends to an object's word with each invocation.
 fn append(case: &str, letter: &str, reinvocation: &str) -> Value {
     let mutation = apply(&format!("Object{{data: {{'word': object.data.word + '{letter}'}}}}"));
     json!({"matchConstraints": only(case), "reinvocationPolicy": reinvocation, "mutations": [mutation]})

@@ -80,7 +80,7 @@ async fn bindings_apply_to_the_objects_that_they_select() {
     }
 }
 
-/// What is counted: failures, by what was done about them.
+/// Metrics of failures, by the action taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_counted() {
     let cluster = Cluster::alone().await;

@@ -1,4 +1,4 @@
-//! How webhooks are reached, and as whom.
+//! Connections to webhooks: addresses, certificates and credentials.
 
 use kevel_test_support::{Ca, Cluster};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn a_service_is_called_where_it_is_by_its_name() {
     let post = format!("POST {CONFIG_MAPS}");
     let probe = hooked.webhook("/probe", json!({"clientConfig": service("/probe")}));
     drop(probe);
-    // Nobody knows the service yet.
+    // The Service does not exist yet.
     let object = json!({"metadata": {"name": "svc"}, "webhooks": [webhook]}).to_string();
     hooked
         .cluster

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{Answer, CONFIG_MAPS, Hooked, Kind, base64, config_map};
 
-/// What a webhook does, and why the server says that it could not be asked. `URL` is that of the call.
+/// Failures of a webhook, each with the server's message. `URL` is that of the call.
 const FAILURES: &[(&str, &str)] = &[
     (
         "refused",

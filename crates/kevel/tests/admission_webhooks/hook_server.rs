@@ -22,7 +22,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use serde_json::{Value, json};
 
-/// What a webhook does with a review.
+/// Behaviour of a webhook.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// Answers with this `response`; its `uid` is added.
@@ -41,7 +41,7 @@ pub(crate) enum Answer {
     Panic,
 }
 
-/// What is answered to a review.
+/// Handler of reviews.
 pub(crate) type Handler = Arc<dyn Fn(&Value) -> Answer + Send + Sync>;
 
 /// A review that came in.
@@ -64,7 +64,7 @@ struct Shared {
 
 pub(crate) struct HookServer {
     pub(crate) address: SocketAddr,
-    /// Who vouches for it.
+    /// Authority of the server's certificate.
     pub(crate) ca: Ca,
     shared: Arc<Shared>,
 }
@@ -195,7 +195,7 @@ async fn answer(
         Received { path: path.clone(), query, version, headers, client, review: review.clone() };
     shared.received.lock().unwrap().push(received);
     let handler = shared.handlers.lock().unwrap().get(&path).cloned();
-    let handler = handler.unwrap_or_else(|| panic!("nobody answers at {path}"));
+    let handler = handler.unwrap_or_else(|| panic!("no handler at {path}"));
     Ok(respond(handler(&review), &review).await)
 }
 

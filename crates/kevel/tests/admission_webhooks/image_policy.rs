@@ -148,7 +148,7 @@ async fn a_webhook_that_fails_refuses_unless_told_otherwise() {
 async fn a_wrong_certificate_is_nobodys_consent() {
     let mut hooks = HookServer::start().await;
     hooks.on("/images", |_| status(&json!({"allowed": true})));
-    hooks.ca = Ca::new("somebody else");
+    hooks.ca = Ca::new("other authority");
     let hooked = start(hooks, "defaultAllow: false").await;
     hooked.cluster.refused("admin", &format!("POST {PODS}"), &pod("a", ["x", "i"])).await;
     assert!(!hooked.stored(&format!("{PODS}/a")).await);

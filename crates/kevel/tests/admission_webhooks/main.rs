@@ -77,7 +77,7 @@ impl Hooked {
                 "resources": ["configmaps"]}],
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
-            // Those by which it is found out that a configuration counts are for nobody else.
+            // Objects that probe whether a configuration is in effect are not sent to other webhooks.
             "objectSelector": {"matchExpressions": [{"key": "probe", "operator": "DoesNotExist"}]},
         });
         for (field, value) in fields.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! Whom writes concern, as a running server finds out.
+//! Matching of writes by webhooks on a running server.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn conditions_decide_with_the_failure_policy() {
             (
                 "Fail",
                 json!([
-                    "!authorizer.serviceAccount('default', 'nobody').group('').resource('configmaps').check('create').allowed()"
+                    "!authorizer.serviceAccount('default', 'stranger').group('').resource('configmaps').check('create').allowed()"
                 ]),
                 Some(asked),
             ),

@@ -33,8 +33,8 @@ async fn they_are_asked_in_order_and_again_where_they_want_to() {
         )
         .await;
     let made = hooked.cluster.ok("admin", &format!("POST {CONFIG_MAPS}"), &config_map("o")).await;
-    // `a` has not seen what `b`, `c` and `d` did, `c` not what `d` did; whoever changes something makes those before it
-    // due, once more.
+    // `a` has not seen the changes of `b`, `c` and `d`, `c` not that of `d`: a webhook that changes the object causes
+    // one reinvocation of those before it.
     assert_eq!(made["data"]["seen"], "abcdac");
     assert_eq!(hooked.hooks.requests("/quiet").len(), 2);
     hooked.stop().await;

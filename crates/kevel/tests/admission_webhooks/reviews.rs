@@ -1,4 +1,4 @@
-//! What webhooks are told about every kind of write.
+//! AdmissionReviews of every kind of write.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn everything() -> Hooked {
     hooked
 }
 
-/// What a write is, in a line: operation, kind, resource, subresource, place, and what comes with it.
+/// Summary of a request in a line: operation, kind, resource, subresource, name, and options.
 fn summary(request: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let names = |value: &Value, last: &str| {
@@ -150,7 +150,7 @@ async fn every_write_is_told_of() {
         (format!("PATCH {widgets}/w/status"), r#"{"status":{"x":1}}"#.into(), vec!["UPDATE example.com/v1 Widget at example.com/v1 widgets/status default/w object example.com/v1:Widget old example.com/v1:Widget options UpdateOptions"]),
         (format!("PATCH {widgets}/w/scale"), r#"{"spec":{"replicas":2}}"#.into(), vec!["UPDATE autoscaling/v1 Scale at example.com/v1 widgets/scale default/w object autoscaling/v1:Scale old autoscaling/v1:Scale options UpdateOptions"]),
         (format!("DELETE {widgets}/w"), String::new(), vec!["DELETE example.com/v1 Widget at example.com/v1 widgets default/w object - old example.com/v1:Widget options DeleteOptions"]),
-        // Nobody is asked about who is asked.
+        // Webhook configurations are not sent to webhooks.
         ("PATCH /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validate".into(), r#"{"metadata":{"labels":{"x":"y"}}}"#.into(), vec![]),
     ] {
         if what == format!("POST {widgets}") {

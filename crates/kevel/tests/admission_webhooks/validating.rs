@@ -121,7 +121,7 @@ async fn each_of_many_deletions_is_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_asks_only_those_who_do_nothing_else() {
+async fn a_dry_run_calls_only_webhooks_without_side_effects() {
     let hooked = Hooked::start(&[]).await;
     hooked.hooks.on("/effects", |_| allow());
     for kind in Kind::ALL {

@@ -1,4 +1,4 @@
-//! What an extension server has, beside what this one has.
+//! Discovery of an extension server's resources beside the local ones.
 
 use std::sync::atomic::Ordering;
 
@@ -66,7 +66,7 @@ async fn an_older_server_describes_one_version_at_a_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_be_asked_is_stale() {
     let cluster = start(&[]).await;
-    let ca = Ca::new("nobody");
+    let ca = Ca::new("other authority");
     cluster.create_api_service(json!({"caBundle": base64(&ca.pem)})).await;
     until(async || aggregated(&cluster).await["versions"][0]["freshness"] == "Stale").await;
     let group = aggregated(&cluster).await;
@@ -87,7 +87,7 @@ async fn remote_openapi_documents_are_beside_the_others() {
     let paths = serde_json::from_str::<Value>(root.body()).unwrap()["paths"].clone();
     assert!(paths.get("apis/apps/v1").is_some());
     let url = paths[&name]["serverRelativeURL"].as_str().unwrap().to_owned();
-    // Its own server describes it, to whoever asks.
+    // Its own server describes it to every client.
     let (code, document) = cluster.admin.get(&url).await;
     assert_eq!((code, &document["user"]), (200, &json!("kubernetes-admin")));
     let flunders = format!("{PATH}/namespaces/{{namespace}}/flunders");

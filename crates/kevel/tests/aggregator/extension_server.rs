@@ -1,4 +1,4 @@
-//! An extension API server: over TLS, for nobody but the aggregator, with things of its own.
+//! An extension API server over TLS that accepts only the aggregator, with resources of its own.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -33,19 +33,19 @@ type Body = BoxBody<Bytes, Infallible>;
 /// A server that runs until it is dropped.
 pub struct ExtensionServer {
     pub address: SocketAddr,
-    /// Who vouches for it.
+    /// CA bundle of its certificate.
     pub ca: String,
     pub state: Arc<State>,
     stop: watch::Sender<()>,
 }
 
-/// What it is told, and what it has heard.
+/// Configured responses, and received requests.
 pub struct State {
     /// Whether it describes everything at once, as newer servers do.
     pub aggregated: AtomicBool,
     /// Whether it answers with 500.
     pub broken: AtomicBool,
-    /// What its watchers are to be told.
+    /// Events for its watchers.
     pub events: mpsc::Sender<String>,
     to_watch: tokio::sync::Mutex<mpsc::Receiver<String>>,
 }

@@ -14,7 +14,7 @@ use extension_server::{ExtensionServer, GROUP};
 use kevel_test_support::{Ca, Cluster, until, write_pair};
 use serde_json::{Value, json};
 
-/// The certificate of whoever vouches for the aggregator, in the cluster's folder.
+/// File of the CA bundle of the aggregator's certificate, in the cluster's folder.
 const FRONT_PROXY: &str = "front-proxy.crt";
 
 /// A server that asks extension servers at their endpoints.
@@ -33,9 +33,9 @@ async fn start(flags: &[&str]) -> Cluster {
     Cluster::on(folder, flags).await
 }
 
-/// What stands behind a server.
+/// Requests to a server about aggregation.
 trait Aggregation {
-    /// Whose certificates an extension server takes for the aggregator's.
+    /// CA bundle that an extension server accepts for the aggregator's certificate.
     fn front_proxy(&self) -> String;
 
     async fn extension_server(&self, http2: bool) -> ExtensionServer;

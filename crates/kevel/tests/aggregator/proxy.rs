@@ -45,7 +45,7 @@ async fn a_client_works_with_remote_kinds_as_with_others() {
 
 /// A server takes only so many requests at a time on a connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_watches_keep_nobody_else_out() {
+async fn many_watches_do_not_block_other_requests() {
     let cluster = start(&[]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
@@ -71,7 +71,7 @@ async fn a_request_says_who_asks_and_where_it_comes_from() {
     let extension = cluster.extension_server(false).await;
     cluster.aggregate(&extension).await;
     let headers = [
-        ("x-remote-user", "somebody"),
+        ("x-remote-user", "forged"),
         ("x-remote-group", "system:masters"),
         ("x-remote-extra-a", "b"),
         ("audit-id", "4711"),
@@ -104,7 +104,7 @@ async fn a_request_says_who_asks_and_where_it_comes_from() {
     ] {
         assert!(seen.contains(&expected), "{expected}: {seen:?}");
     }
-    for unwanted in ["impersonate", "authorization", "x-remote-extra-a", "somebody"] {
+    for unwanted in ["impersonate", "authorization", "x-remote-extra-a", "forged"] {
         assert!(!seen.iter().any(|header| header.contains(unwanted)), "{unwanted}: {seen:?}");
     }
     cluster.stop().await;
@@ -143,7 +143,7 @@ async fn no_form_of_path_leads_past_permission() {
     let cluster = start(&[]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
-    let nobody = [("impersonate-user", "nobody")];
+    let unknown = [("impersonate-user", "unknown")];
     let root = "/apis/wardle.example.com";
     for path in [
         "/v1alpha1/echo",
@@ -158,7 +158,8 @@ async fn no_form_of_path_leads_past_permission() {
         "/v1alpha1/%2e/echo",
         "/v1alpha1/x/../echo",
     ] {
-        let (code, answer) = cluster.admin.send("GET", &format!("{root}{path}"), &nobody, "").await;
+        let (code, answer) =
+            cluster.admin.send("GET", &format!("{root}{path}"), &unknown, "").await;
         assert_eq!((code, &answer["reason"]), (403, &json!("Forbidden")), "{path}: {answer}");
     }
     // What the other server sees is what was authorized, however it was written.

@@ -137,7 +137,7 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
         service["spec"],
         json!({"group": "zoo.io", "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 100}),
     );
-    // Kept always: whoever deletes it gets it back.
+    // Managed automatically: a deleted APIService comes back.
     let uid = service["metadata"]["uid"].clone();
     cluster.admin.delete(&format!("{API_SERVICES}/v1.zoo.io")).await;
     until(async || {

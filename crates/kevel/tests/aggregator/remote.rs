@@ -103,7 +103,7 @@ async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
+async fn extension_server_needs_a_trusted_certificate() {
     let cluster = start(&[]).await;
     let extension = cluster.extension_server(false).await;
     cluster.create_service(extension.address).await;
@@ -121,9 +121,9 @@ async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
     cluster.stop().await;
 }
 
-/// Nobody is taken for gone because it is not known yet.
+/// An APIService is not unavailable merely because it was not checked yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_makes_nobody_unavailable() {
+async fn a_restart_makes_no_service_unavailable() {
     let cluster = start(&["--storage=embedded"]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;

@@ -1,4 +1,4 @@
-//! Ways to more rights than one has, for somebody who may write roles and bindings.
+//! Escalation of privileges by users who may write roles and bindings.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const OPERATIONS: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What jane has: she reads pods, and writes everything about roles but the right to go beyond her own.
+/// Permissions of jane: she reads pods, and writes roles and bindings, without the verbs `escalate` and `bind`.
 async fn begin() -> Cluster {
     let cluster = Cluster::start(&[]).await;
     let verbs = ["get", "list", "create", "update", "patch", "delete", "deletecollection"];
@@ -74,7 +74,7 @@ fn role(name: &str, rule: serde_json::Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_comes_to_rights_by_writing_roles() {
+async fn writing_roles_gives_no_further_permissions() {
     let cluster = begin().await;
     let cases = roles().into_iter().chain(changes()).chain(bindings());
     let mut tried = 0;
@@ -85,7 +85,7 @@ async fn nobody_comes_to_rights_by_writing_roles() {
         tried += 1;
     }
     assert!(tried >= 12);
-    // All of it was in vain, also for those who look a moment later.
+    // None of it has an effect, also a moment later.
     let review = json!({"spec": {"resourceAttributes":
         {"verb": "get", "resource": "secrets", "namespace": "default"}}});
     let path = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

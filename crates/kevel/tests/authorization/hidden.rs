@@ -1,4 +1,4 @@
-//! What is forbidden is served under no other name.
+//! Forbidden objects are not served under another name.
 
 use kevel_test_support::Cluster;
 
@@ -100,7 +100,7 @@ async fn no_form_of_a_path_leads_past_permission() {
     cluster.stop().await;
 }
 
-/// What Jane may do in the namespace `default`.
+/// Gives jane permissions in the namespace `default`.
 async fn allow(cluster: &Cluster, rules: &str, proof: &str) {
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let role = format!(r#"{{"metadata":{{"name":"r"}},"rules":[{rules}]}}"#);
@@ -215,7 +215,7 @@ async fn what_is_written_is_what_the_path_names() {
     cluster.stop().await;
 }
 
-/// What is in no namespace is not reached through one, where others have given rights.
+/// Cluster-scoped objects are not reached through a namespace in which a user has permissions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_is_no_way_out_of_it() {
     let cluster = Cluster::start(&[]).await;

@@ -1,4 +1,4 @@
-//! Ways to speak for somebody whom one may not speak for.
+//! Attempts at impersonation without permission.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use kevel_test_support::{Cluster, until};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Joe may be bob, and nobody else; jane may be nobody.
+/// Grants: joe may impersonate bob, jane no one.
 async fn begin() -> Cluster {
     let cluster = Cluster::start(&[]).await;
     let role = json!({"metadata": {"name": "be-bob"}, "rules": [
@@ -23,7 +23,7 @@ async fn begin() -> Cluster {
     cluster
 }
 
-/// The code, and whom the server takes somebody for.
+/// Status code, and the user as the server sees it.
 async fn whoami(cluster: &Cluster, who: &str, headers: &[(&str, &str)]) -> (u16, Value) {
     let path = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
     let headers = [&[("content-type", "application/json")], headers].concat();
@@ -33,7 +33,7 @@ async fn whoami(cluster: &Cluster, who: &str, headers: &[(&str, &str)]) -> (u16,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_whom_they_may_not_be() {
+async fn impersonation_needs_permission_for_user_and_groups() {
     let cluster = begin().await;
     let user = "Impersonate-User";
     let group = "Impersonate-Group";
@@ -43,7 +43,7 @@ async fn nobody_is_whom_they_may_not_be() {
         ("joe", &[(user, "admin")], 403),
         ("joe", &[(user, "Bob")], 403),
         ("joe", &[(user, "bob, admin")], 403),
-        // Groups, a UID and more of somebody are rights of their own.
+        // Groups, UID and extra fields need permissions of their own.
         ("joe", &[(user, "bob"), (group, "system:masters")], 403),
         ("joe", &[(user, "bob"), (group, "dev")], 403),
         ("joe", &[(user, "bob"), (group, "")], 403),
@@ -54,7 +54,7 @@ async fn nobody_is_whom_they_may_not_be() {
         ("joe", &[(user, "system:serviceaccount:kube-system:default")], 403),
         ("joe", &[(user, "system:node:a")], 403),
         ("joe", &[(user, "system:anonymous")], 403),
-        // Nobody in particular.
+        // Groups without a user.
         ("joe", &[(group, "system:masters")], 400),
         ("joe", &[("Impersonate-Uid", "1")], 400),
         ("joe", &[("Impersonate-Extra-Scopes", "all")], 400),
@@ -69,7 +69,7 @@ async fn nobody_is_whom_they_may_not_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_be_somebody_is_that_and_no_more() {
+async fn impersonated_users_have_their_own_permissions_only() {
     let cluster = begin().await;
     for (who, headers, expected) in [
         ("joe", &[("Impersonate-User", "bob")][..], "bob"),
@@ -84,7 +84,7 @@ async fn who_may_be_somebody_is_that_and_no_more() {
         let groups = info["groups"].as_array().unwrap();
         assert!(!groups.contains(&json!("system:masters")), "{headers:?}: {info}");
     }
-    // The rights are those of whom one is.
+    // The permissions are those of the impersonated user.
     let secrets = "GET /api/v1/namespaces/default/secrets";
     let (code, text) = cluster.send_with("joe", secrets, &[("Impersonate-User", "bob")], "").await;
     assert!(code == 403 && text.contains(r#"User \"bob\" cannot list"#), "{code} {text}");

@@ -1,4 +1,4 @@
-//! Who may do what on a running server: reviews, nodes, and requests that try to hide what they are.
+//! Authorization on a running server: reviews, nodes, and disguised requests.
 
 #![allow(clippy::unwrap_used)]
 

@@ -76,7 +76,7 @@ async fn access_is_reviewed() {
         assert_eq!(&status(&review), expected, "{spec}");
         assert_eq!(review["spec"], spec);
     }
-    // Whoever may not ask about others is not told.
+    // A user without permission for reviews gets no answer about others.
     let review = json!({"spec": {"user": "x", "resourceAttributes": on_pods("get", "default")}});
     assert_eq!(
         cluster.refused("joe", &subject, &review.to_string()).await,

@@ -61,7 +61,7 @@ async fn objects_go_with_their_definition() {
     let name = "widgets.example.com";
     let going = definitions.delete(name, &DeleteParams::default()).await.unwrap().left().unwrap();
     assert_eq!(going.finalizers(), ["customresourcecleanup.apiextensions.k8s.io"]);
-    // One object is held by somebody else, and holds the definition.
+    // One object has another client's finalizer, and so keeps the definition.
     let mut seen = watcher(widgets.clone(), watcher::Config::default()).boxed();
     loop {
         let _ = soon(seen.try_next()).await;
@@ -141,9 +141,9 @@ async fn definitions_are_judged() {
 async fn instances_of_deleted_definition_go_served_or_not() {
     let cluster = Cluster::alone().await;
     let hook = json!({
-        "metadata": {"name": "nobody"},
+        "metadata": {"name": "unreachable"},
         "webhooks": [{
-            "name": "nobody.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "name": "unreachable.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"url": "https://127.0.0.1:1/"}, "failurePolicy": "Fail",
             "rules": [{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["*"],
                 "operations": ["DELETE"]}],

@@ -1,4 +1,4 @@
-//! What is told about custom kinds: discovery, OpenAPI, tables.
+//! Documents about custom kinds: discovery, OpenAPI, tables.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Custom resources: from a definition to objects of a kind that nobody knew before.
+//! Custom resources: from a definition to objects of a new kind.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 
-/// What is done with definitions, and with objects of the group `example.com`.
+/// Requests for definitions, and for objects of the group `example.com`.
 trait CustomResources {
     fn definitions(&self) -> Api<CustomResourceDefinition>;
 

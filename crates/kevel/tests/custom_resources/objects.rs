@@ -105,7 +105,7 @@ async fn appliers_own_what_they_name() {
     let (code, message) = failure(apply("two", json!({"size": 2})).await);
     assert_eq!(code, 409);
     assert!(message.contains("conflict with \"one\": .spec.size"), "{message}");
-    // What nobody wants any more goes.
+    // A field that no manager applies any more is removed.
     let left = apply("two", json!({})).await.unwrap();
     assert_eq!(left.data["spec"]["ports"], json!([{"name": "a", "port": 1}]));
     let patch = json!({"spec": {"size": 1}});
@@ -137,7 +137,7 @@ async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
     assert_eq!(seen, ["added a", "deleted a"]);
     widgets.create(&PostParams::default(), &new).await.unwrap();
     assert!(matches!(soon(events.try_next()).await.unwrap(), Some(WatchEvent::Added(_))));
-    // A new default is one of the objects that are there, too; who watches must look anew.
+    // A new default appears in existing objects; watches have to list again.
     let patch = json!([{
         "op": "add",
         "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/shape",

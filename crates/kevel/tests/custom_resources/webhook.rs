@@ -1,4 +1,4 @@
-//! Versions that somebody else makes of each other.
+//! Conversion of versions by a webhook.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ async fn a_webhook_makes_versions_of_each_other() {
     assert_eq!(code, 409, "{message}");
     assert!(message.contains("conflicts with \"one\":\n- .spec.host"), "{message}");
     v1.delete("a", &DeleteParams::default()).await.unwrap();
-    // What nobody has to be asked for is served whatever the webhook does.
+    // Objects that need no conversion are served whatever the webhook does.
     for (name, expected) in [
         ("refused", "conversion webhook for example.com/v1, Kind=Widget failed: not this one"),
         ("renamed", "must have the same name: renamed != other"),
@@ -209,7 +209,7 @@ async fn what_was_stored_in_another_version_is_converted() {
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
     let params = PatchParams::default();
     cluster.definitions().patch("widgets.example.com", &params, &patch).await.unwrap();
-    // It is stored in v2 still: v1 is made of it each time, until somebody writes it.
+    // It is still stored in v2: v1 is converted each time, until it is written again.
     let mut found = v1.get("a").await.unwrap();
     assert_eq!(found.data["spec"], json!({"hostPort": "x:3"}));
     found.data["spec"]["hostPort"] = "x:4".into();

@@ -184,7 +184,7 @@ async fn conversions(behind: &Behind) {
     assert!(behind.proxy.asked(&format!("{ip}:{port}")) >= 1);
 }
 
-/// Whoever goes in the middle, nothing stays.
+/// A connection that breaks on either side leaves nothing behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_stays_of_who_goes_in_the_middle() {
     for way in [Way::Tls, Way::Grpc] {

@@ -54,7 +54,7 @@ async fn webhooks_and_issuers_are_asked_through_the_proxy_of_the_control_plane()
         format!("--token-auth-file={}", write("tokens", "joe,joe,1\n")),
     ];
     let cluster = Cluster::on(folder, flags).await;
-    // One that nobody knows, and one that may nothing.
+    // An unknown user, and one without permissions.
     cluster.bearer("unknown").get("/version").await;
     cluster.bearer("joe").get("/api/v1/pods").await;
     let webhook = json!({

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::proxy::{Behaviour, Proxy, Way};
 use super::{Behind, KUBELET, PODS, configure, message, start, start_behind};
 
-/// What is said of a log that cannot be read.
+/// Error of a log that cannot be read.
 async fn told(behind: &Behind) -> String {
     let (code, text) = behind.log().await;
     let url = format!("Get \"https://{}/containerLogs/default/p/c\": ", behind.kubelet_address());
@@ -41,7 +41,7 @@ async fn a_proxy_that_does_not_connect_is_told_of() {
         assert_eq!(told(&behind).await, format!("500 {expected}"), "{said:?}");
     }
     assert_eq!(behind.failed("proxy", "uds").await, 4.0);
-    // It is asked anew, each time.
+    // The proxy is dialled again with each request.
     behind.proxy.behave(Behaviour::Connect);
     assert_eq!(behind.log().await.0, 200);
     std::fs::remove_file(&proxy).unwrap();
@@ -55,7 +55,7 @@ async fn a_proxy_that_does_not_connect_is_told_of() {
 }
 
 impl Behind {
-    /// How many dials by CONNECT have failed.
+    /// Count of failed dials by CONNECT.
     async fn failed(&self, stage: &str, transport: &str) -> f64 {
         let labels =
             format!("protocol=\"http_connect\",stage=\"{stage}\",transport=\"{transport}\"");
@@ -82,7 +82,7 @@ async fn a_tunnel_that_does_not_connect_is_told_of() {
 
 /// Clients need not wait as long as the server would.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_hangs_holds_nobody() {
+async fn a_hanging_proxy_blocks_no_other_request() {
     for way in [Way::Tls, Way::Uds, Way::Grpc] {
         let behind = start(way).await;
         behind.proxy.behave(Behaviour::Hang);
@@ -103,7 +103,7 @@ async fn a_proxy_that_hangs_holds_nobody() {
     }
 }
 
-/// Nobody is asked who is not the one that is meant, or does not believe this server.
+/// No request is sent to another server than the intended one, nor to one that does not trust this server.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_is_believed_by_its_certificate() {
     let verify = "tls: failed to verify certificate: x509: ";

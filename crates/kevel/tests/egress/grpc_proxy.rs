@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::proxy::{Behaviour, Proxy};
 
-/// What goes either way; of the parts one is there.
+/// Packet in either direction; exactly one of the fields is set.
 #[derive(Clone, PartialEq, Message)]
 struct Packet {
     #[prost(int32, tag = "1")]
@@ -89,7 +89,7 @@ const DIAL_RSP: i32 = 1;
 const CLOSE_RSP: i32 = 3;
 const DATA: i32 = 4;
 
-/// What the one connection of a tunnel is known by.
+/// Connection ID of a tunnel's only connection.
 const ID: i64 = 7;
 
 type Body = BoxBody<Bytes, Infallible>;

@@ -53,7 +53,7 @@ impl Konnectivity {
         Some(konnectivity)
     }
 
-    /// What the proxy server counts.
+    /// Metrics of the proxy server.
     async fn metrics(&self) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut text = String::new();
@@ -66,7 +66,7 @@ impl Konnectivity {
         text
     }
 
-    /// How many connections go through it.
+    /// Number of connections through it.
     async fn connections(&self) -> u32 {
         let metrics = self.metrics().await;
         let series = "konnectivity_network_proxy_server_established_connections";
@@ -142,7 +142,7 @@ async fn kubelets_behind(mode: &str, folder: TempDir, flags: &[String], connecti
     let heard = behind.exec("command=cat", &sent).await;
     assert!(heard == sent, "{} bytes of {}", heard.len(), sent.len());
 
-    // Whoever goes is gone at the kubelet, too.
+    // A client that disconnects is disconnected at the kubelet, too.
     let mut running = Vec::new();
     for _ in 0..10 {
         let mut command = behind.begin_exec("command=cat").await;

@@ -33,7 +33,7 @@ use tokio_rustls::client::TlsStream;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// What the kubelet is called. Nobody but a proxy knows where that is.
+/// Host name of the kubelet. Only a proxy can resolve it.
 const KUBELET: &str = "kubelet.invalid";
 
 /// A server whose nodes are behind a proxy.
@@ -136,14 +136,14 @@ impl Behind {
         self.cluster.admin.create(slices, &slice).await;
     }
 
-    /// What a pod's log says.
+    /// Log of a pod.
     async fn log(&self) -> (u16, String) {
         let path = format!("{PODS}/p/log");
         let answer = soon(self.cluster.admin.raw("GET", &path, &[], "")).await;
         (answer.status().as_u16(), answer.body().clone())
     }
 
-    /// What a command in the pod says.
+    /// Output of a command in the pod.
     async fn exec(&self, command: &str, stdin: &[u8]) -> Vec<u8> {
         let mut running = self.begin_exec(command).await;
         soon(running.converse(stdin, |_| false)).await.unwrap();

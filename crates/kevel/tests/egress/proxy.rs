@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::grpc_proxy;
 
-/// How a proxy is spoken with.
+/// Protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Tcp,
@@ -26,7 +26,7 @@ pub enum Way {
     Grpc,
 }
 
-/// What a proxy does with whoever asks.
+/// Behaviour of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Connects.
@@ -117,12 +117,12 @@ impl Proxy {
         *self.0.behaviour.lock().unwrap()
     }
 
-    /// How often it was asked for an address.
+    /// Number of requests for an address.
     pub fn asked(&self, address: &str) -> usize {
         self.0.asked.lock().unwrap().iter().filter(|asked| *asked == address).count()
     }
 
-    /// How many connections to it there are.
+    /// Number of connections to it.
     pub fn connections(&self) -> usize {
         self.0.connections.load(Ordering::SeqCst)
     }
@@ -165,7 +165,7 @@ impl Proxy {
             Behaviour::Connect => {}
             Behaviour::Say(said) => return io.write_all(said.as_bytes()).await,
             Behaviour::Hang => {
-                // Until whoever asked goes.
+                // Until the client disconnects.
                 let _ = io.read(&mut [0]).await;
                 return Ok(());
             }
@@ -203,7 +203,7 @@ fn tls(port: u16, folder: &Path) -> String {
     format!("{{tcp: {{url: 'https://127.0.0.1:{port}', tlsConfig: {tls}}}}}")
 }
 
-/// Shows a certificate, and takes nobody but those whose certificates are in the folder.
+/// TLS acceptor with a certificate, which accepts only clients with certificates of the folder.
 fn acceptor(folder: &Path) -> TlsAcceptor {
     let (ca, clients) = (Ca::new("proxies"), Ca::new("clients of proxies"));
     std::fs::write(folder.join("proxies.crt"), &ca.pem).unwrap();

@@ -40,7 +40,7 @@ async fn answers_say_by_uids_how_requests_were_classified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schema_without_its_level_dangles_and_matches_nobody() {
+async fn a_schema_without_its_level_dangles_and_matches_nothing() {
     let cluster = Cluster::start(&[]).await;
     let jane = cluster.bearer("jane");
     let made = cluster.admin.create(SCHEMAS, &schema("mine", "mine", &["jane"])).await;
@@ -93,7 +93,7 @@ async fn the_exempt_level_cannot_be_taken_from_administrators() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_cluster_starts_with_is_kept_until_somebody_takes_it_over() {
+async fn suggested_objects_are_maintained_until_users_take_them_over() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::on(folder, vec!["--storage=embedded".to_owned()]).await;
     let patch = async |cluster: &Cluster, name: &str, patch: Value| {
@@ -102,7 +102,7 @@ async fn what_a_cluster_starts_with_is_kept_until_somebody_takes_it_over() {
     let shares = |level: &Value| level["spec"]["limited"]["nominalConcurrencyShares"].clone();
     let annotation = |level: &Value| level["metadata"]["annotations"][AUTO_UPDATE].clone();
     let changed = json!({"spec": {"limited": {"nominalConcurrencyShares": 77}}});
-    // Changed without a word: the server's. Changed, and said so: somebody's. Missing: made again.
+    // Changed with auto-update on: restored. Changed with it off: the user's. Missing: created again.
     patch(&cluster, "workload-low", changed.clone()).await;
     let mut taken = changed;
     taken["metadata"] = json!({"annotations": {AUTO_UPDATE: "false"}});

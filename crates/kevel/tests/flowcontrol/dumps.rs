@@ -1,4 +1,4 @@
-//! What administrators see of it: dumps, health checks, metrics.
+//! Debug endpoints for administrators: dumps, health checks, metrics.
 
 use kevel_test_support::{Cluster, until};
 
@@ -43,7 +43,7 @@ async fn dumps_show_levels_queues_and_requests() {
         assert_eq!(row[16], "selfsubjectaccessreviews");
     }
     assert_eq!(of(&dump(&cluster, "requests").await, "test")[0].len(), 10);
-    // Only for those who may.
+    // Only with permission.
     for what in ["priority_levels", "queues", "requests"] {
         let refused = cluster.refused("node-a", &format!("GET {DUMP}_{what}"), "").await;
         assert!(refused.starts_with("403 "), "{refused}");

@@ -1,4 +1,4 @@
-//! Who is served, who waits, and who is refused.
+//! Requests that are executed, queued, and rejected.
 
 use kevel_test_support::{Cluster, soon, until};
 
@@ -82,7 +82,7 @@ async fn a_level_without_queues_refuses_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_longer_than_a_part_of_its_time() {
+async fn queue_wait_is_limited_to_a_part_of_the_timeout() {
     let (cluster, seats) = start(1, &ONE_QUEUE).await;
     let _blockers = Blocker::some(&cluster, "jane", seats).await;
     let executing = async || requests(&cluster, "current_executing_requests", "test").await;

@@ -15,7 +15,7 @@ const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigu
 const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 const TOO_MANY: &str = "Too many requests, please try again later.\n";
 
-/// What a level does with whom it has no seat for.
+/// Response of a level to a request that it has no seat for.
 enum LimitResponse {
     Reject,
     Queue { queues: u32, hand_size: u32, length: u32 },

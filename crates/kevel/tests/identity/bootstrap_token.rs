@@ -31,7 +31,7 @@ async fn a_bootstrap_token_is_good_where_they_are_enabled() {
             assert_eq!(bearer.whoami(&[]).await, None);
         }
         assert_eq!(cluster.bearer("abcdef.0123456789abcdee").whoami(&[]).await, None);
-        // Gone with its secret, once nobody remembers it.
+        // Refused after its secret is deleted, once the token cache has expired.
         cluster.admin.delete(&format!("{secrets}/bootstrap-token-abcdef")).await;
         until(async || bearer.whoami(&[]).await.is_none()).await;
         cluster.stop().await;

@@ -42,7 +42,7 @@ async fn a_certificate_says_who_its_owner_is() {
             }),
         ),
         (
-            "nobody's",
+            "an unknown authority's",
             &ca,
             certificate(|params| {
                 params.distinguished_name.remove(DnType::CommonName).then_some(()).unwrap()
@@ -58,9 +58,9 @@ async fn a_certificate_says_who_its_owner_is() {
     let masters = |params: &mut CertificateParams| {
         params.distinguished_name.push(DnType::OrganizationName, "system:masters");
     };
-    let somebody = cluster.certified(&stranger.issue(certificate(masters)));
+    let impostor = cluster.certified(&stranger.issue(certificate(masters)));
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-    let metrics = somebody.0.request_text(request).await.unwrap();
+    let metrics = impostor.0.request_text(request).await.unwrap();
     // One of all was over.
     let expected = "apiserver_client_certificate_expiration_seconds_bucket{le=\"0\"} 1\n";
     assert!(metrics.contains(expected));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::issuer::{TokenIssuer, new_key};
 use super::{forge, now, refusal, sign, start, until};
 
-/// What is at `/claims`, for the bearer of `of-jane`.
+/// Document at `/claims`, for the bearer of `of-jane`.
 type Shown = Arc<Mutex<String>>;
 
 async fn issuing(shown: &Shown) -> TokenIssuer {
@@ -93,7 +93,7 @@ async fn groups_may_be_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_tells_groups_must_be_believed() {
+async fn claim_sources_need_a_trusted_certificate() {
     let shown = Shown::default();
     let issuer = issuing(&shown).await;
     let cluster = start(&flags(&issuer)).await;
@@ -104,7 +104,7 @@ async fn whoever_tells_groups_must_be_believed() {
     let prefix = "oidc: could not expand distributed claims:";
 
     // The place.
-    let nobody = "https://localhost:1/claims";
+    let unreachable = "https://localhost:1/claims";
     for (endpoint, token, expected) in [
         (
             &*endpoint,
@@ -113,9 +113,9 @@ async fn whoever_tells_groups_must_be_believed() {
         ),
         (&*endpoint, "", "error while getting distributed claim JWT: 403 Forbidden".to_owned()),
         (
-            nobody,
+            unreachable,
             "of-jane",
-            format!("Get \"{nobody}\": dial tcp localhost:1: connect: connection refused"),
+            format!("Get \"{unreachable}\": dial tcp localhost:1: connect: connection refused"),
         ),
         (
             "http://localhost:1/",

@@ -1,4 +1,4 @@
-//! Service accounts' tokens that somebody else signs, over gRPC on a Unix socket.
+//! Service-account tokens of an external signer, over gRPC on a Unix socket.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ struct State {
     keys: Vec<(String, Vec<u8>, bool)>,
     refresh: u64,
     max_expiration: u64,
-    /// How its tokens begin.
+    /// Header of its tokens.
     header: Value,
     signs: bool,
     fetches: usize,
@@ -187,7 +187,7 @@ async fn token(cluster: &Cluster) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_else_may_sign_tokens() {
+async fn an_external_signer_signs_tokens() {
     let signer = Signer::start();
     let cluster = start(&signer.flags()).await;
     cluster.admin.create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;

@@ -1,4 +1,4 @@
-//! Tokens of service accounts that somebody has made up or changed.
+//! Forged and modified service-account tokens.
 
 use kevel_auth::jose::PrivateKey;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ async fn tokens_that_say_how_to_verify_them_are_not_believed() {
         assert_eq!(cluster.bearer(token).username().await, None, "{what}");
     }
     assert!(forged.len() >= 20);
-    // Nobody was let in by way of a review, either.
+    // A TokenReview accepts none of them, either.
     for (what, token) in &forged {
         assert_ne!(refusal(&cluster, token, &[]).await, "", "{what}");
     }

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{Ca, start, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_front_proxy_names_users_and_nobody_else_does() {
+async fn only_a_front_proxy_names_users() {
     let folder = tempfile::tempdir().unwrap();
     let (ca, stranger) = (Ca::new("front-proxy"), Ca::new("front-proxy"));
     let file = folder.path().join("front-proxy.crt");
@@ -32,15 +32,15 @@ async fn a_front_proxy_names_users_and_nobody_else_does() {
         "extra": {"acme.com/project": ["p"]},
     });
     assert_eq!(proxy.whoami(&headers).await.unwrap(), expected);
-    // Who names nobody is nobody: the proxy's own certificate is not one of users.
+    // A request without user headers is anonymous: the proxy's own certificate does not authenticate a user.
     assert_eq!(proxy.whoami(&[]).await, None);
     for other in [ca.client("other"), stranger.client("front")] {
         assert_eq!(cluster.certified(&other).whoami(&headers).await, None);
     }
     let masters = [("x-remote-user", "jane"), ("x-remote-group", "system:masters")];
     assert_eq!(cluster.admin.whoami(&masters).await.unwrap()["username"], "kubernetes-admin");
-    let nobody = cluster.somebody(kube::config::AuthInfo::default());
-    let (code, refused) = nobody.send("GET", "/api/v1/nodes", &masters, "").await;
+    let unnamed = cluster.client_of(kube::config::AuthInfo::default());
+    let (code, refused) = unnamed.send("GET", "/api/v1/nodes", &masters, "").await;
     assert!(code == 403 && refused["message"].as_str().unwrap().contains("system:anonymous"));
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     until(async || cluster.admin.get(path).await.0 == 200).await;

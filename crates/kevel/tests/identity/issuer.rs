@@ -110,14 +110,14 @@ async fn the_tokens_of_an_issuer_are_accepted() {
     };
     let broken =
         "oidc: verify token: failed to verify signature: failed to verify id token signature";
-    let nobody = "invalid bearer token";
+    let invalid = "invalid bearer token";
     for (what, token, expected) in [
         (
             "audience",
             issuer.token(with("aud", json!(["other"]))),
             "oidc: verify token: oidc: expected audience \"kubernetes\" got [\"other\"]".to_owned(),
         ),
-        ("issuer", issuer.token(with("iss", json!("https://other"))), nobody.to_owned()),
+        ("issuer", issuer.token(with("iss", json!("https://other"))), invalid.to_owned()),
         (
             "claim",
             issuer.token(json!({"team": "b"})),
@@ -189,7 +189,7 @@ async fn an_issuer_may_have_moved() {
     let cluster = start(&flags(&issuer, ca)).await;
     until(async || cluster.bearer(&issuer.token(json!({}))).username().await.is_some()).await;
     cluster.stop().await;
-    // Round in circles, and to where nobody is vouched for.
+    // Redirects in circles, and to a server without a trusted certificate.
     for (location, expected) in [
         ("/keys", "stopped after 10 redirects"),
         ("http://localhost:1/keys", "URL scheme must be https"),
@@ -273,11 +273,11 @@ async fn a_file_says_what_to_make_of_tokens() {
          '!has(claims.blocked)' failed: blocked users are not welcome"
     );
     assert_eq!(cluster.bearer(&blocked).username().await, None);
-    // Nobody needs a name on one path, and on that alone.
-    let nobody = cluster.somebody(kube::config::AuthInfo::default());
+    // Anonymous requests are allowed on one path only.
+    let unnamed = cluster.client_of(kube::config::AuthInfo::default());
     let request = http::Request::get("/livez").body(Vec::new()).unwrap();
-    assert_eq!(nobody.0.request_text(request).await.unwrap(), "ok");
-    assert_eq!(nobody.get("/api").await.0, 401);
+    assert_eq!(unnamed.0.request_text(request).await.unwrap(), "ok");
+    assert_eq!(unnamed.get("/api").await.0, 401);
     // A file that is wrong changes nothing; one that is right does.
     issuer.file("config.json", "apiVersion: apiserver.config.k8s.io/v1\nkind: Nothing\n");
     issuer.file("config.json", &configuration(&issuer, "'system:' + claims.sub"));

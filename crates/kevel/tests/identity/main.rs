@@ -1,4 +1,4 @@
-//! Who asks: every way to say it, and every way to be refused.
+//! Authentication on a running server: every method, and every way to fail.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ async fn start(flags: &[String]) -> Cluster {
     Cluster::on(tempfile::tempdir().unwrap(), flags.to_vec()).await
 }
 
-/// Why a token is refused; nothing if it is not.
+/// Error of a token; empty if it is accepted.
 async fn refusal(cluster: &Cluster, token: &str, audiences: &[&str]) -> String {
     let status = cluster.review(token, audiences).await;
     let error = status["error"].as_str().unwrap_or("").to_owned();
@@ -35,7 +35,7 @@ fn now() -> i64 {
     kevel_api::time::Time::now(&kevel_clock::Clock::system()).seconds
 }
 
-/// The claims of a token, which nobody has verified.
+/// Claims of a token, without verification.
 fn claims(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&kevel_codec::base64::decode_url(claims).unwrap()).unwrap()
@@ -47,7 +47,7 @@ fn sign(key: &kevel_auth::jose::PrivateKey, claims: &Value) -> String {
     kevel_auth::jose::sign(key, &claims.unwrap().value).unwrap()
 }
 
-/// A token that nobody signed, or somebody in another way than the header should say.
+/// Token with a missing signature, or with one that does not fit its header.
 fn forge(header: &Value, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
     let [header, claims] =
         [header, claims].map(|part| kevel_codec::base64::encode_url(part.to_string().as_bytes()));

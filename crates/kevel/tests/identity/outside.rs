@@ -19,22 +19,21 @@ use super::Ca;
 pub struct Outside {
     /// `https://localhost:1234`
     pub url: String,
-    /// Who vouches for it.
+    /// CA bundle of its certificate.
     pub ca: String,
 }
 
-/// What such a server is asked.
+/// Request to such a server.
 pub struct Asked<'a> {
     /// The URL of the server itself.
     pub own: &'a str,
     pub path: &'a str,
-    /// What the `Authorization` header says.
+    /// Header `Authorization`.
     pub authorization: &'a str,
     pub body: &'a [u8],
 }
 
-/// What a request is answered with: a code and a text. Where the code says that something has moved,
-/// the text says where to.
+/// Response: a code and a text. For a redirect, the text is the location.
 pub type Reply = (u16, String);
 
 /// Serves on a port of its own.

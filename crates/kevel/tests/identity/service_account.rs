@@ -94,7 +94,7 @@ async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
     }
     let of_lost = token(&cluster, "bot", bound("Pod", "lost")).await;
     assert_eq!(claims(&of_lost)["kubernetes.io"]["node"], json!({"name": "gone"}));
-    // Tokens that nobody has seen yet, of things that go.
+    // Tokens that are not cached yet, of objects that are deleted.
     let pod_too = token(&cluster, "bot", bound("Pod", "p")).await;
     let of_secret = token(&cluster, "bot", bound("Secret", "s")).await;
     let of_node = token(&cluster, "bot", bound("Node", "n")).await;
@@ -162,7 +162,7 @@ async fn a_token_that_is_not_right_is_refused() {
     let stranger = rcgen::KeyPair::generate().unwrap().serialize_pem();
     let stranger = PrivateKey::from_pem(stranger.as_bytes()).unwrap();
     let es256 = json!({"alg": "ES256", "kid": key.public().id()});
-    let (nobody, broken) =
+    let (invalid, broken) =
         ("invalid bearer token", "go-jose/go-jose: error in cryptographic primitive");
     for (what, token, expected) in [
         ("good", sign(&key, &good), ""),
@@ -182,7 +182,7 @@ async fn a_token_that_is_not_right_is_refused() {
             sign(&key, &with(json!({"iat": now() + 90}))),
             "service account token is issued in the future",
         ),
-        ("other issuer", sign(&key, &with(json!({"iss": "https://other"}))), nobody),
+        ("other issuer", sign(&key, &with(json!({"iss": "https://other"}))), invalid),
         (
             "other audience",
             sign(&key, &with(json!({"aud": ["other"]}))),
@@ -198,7 +198,7 @@ async fn a_token_that_is_not_right_is_refused() {
         ("none", forge(&json!({"alg": "none"}), &good, |_| Vec::new()), broken),
         ("no signature", forge(&es256, &good, |_| Vec::new()), broken),
         ("confusion", forge(&json!({"alg": "HS256"}), &good, confused(&public)), broken),
-        ("rubbish", "a.b.c".to_owned(), nobody),
+        ("rubbish", "a.b.c".to_owned(), invalid),
     ] {
         assert_eq!(refusal(&cluster, &token, &[]).await, expected, "{what}");
         let known = cluster.bearer(&token).username().await.is_some();
@@ -237,7 +237,7 @@ async fn a_request_that_is_not_right_is_refused() {
             "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid \
              value: 4294967297: may not specify a duration larger than 2^32 seconds",
         ),
-        ("nobody", json!({}), 404, "serviceaccounts \"nobody\" not found"),
+        ("absent", json!({}), 404, "serviceaccounts \"absent\" not found"),
         ("bot", bound("v1", "Pod", "none", ""), 404, "pods \"none\" not found"),
         (
             "bot",

@@ -87,7 +87,7 @@ async fn another_server_knows_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_nobody_vouches_for_is_not_believed() {
+async fn a_webhook_needs_a_trusted_certificate() {
     let outside = serve(|asked| {
         let mut review: Value = serde_json::from_slice(asked.body).unwrap();
         review["status"] = json!({"authenticated": true, "user": {"username": "jane"}});

@@ -12,11 +12,11 @@ use kevel_store::etcd::{self, Etcd};
 use kevel_test_support::{Client, Replica, Replicas};
 use serde_json::{Value, json};
 
-/// How many Services are made; `KEVEL_SERVICE_CREATIONS` says another number.
+/// Number of Services that are created; `KEVEL_SERVICE_CREATIONS` overrides it.
 const CREATIONS: usize = 600;
-/// How many ask at the same time.
+/// Number of concurrent workers.
 const WORKERS: usize = 12;
-/// How many Services each of them has at most.
+/// Most Services of a worker at a time.
 const LIVE: usize = 12;
 /// Networks and ports are few: what is given back is soon taken again.
 const FLAGS: &[&str] =
@@ -57,12 +57,12 @@ async fn addresses_and_ports_are_given_once() {
     }
 }
 
-/// What all workers know.
+/// State that all workers share.
 #[derive(Default)]
 struct Load {
     clients: Vec<Client>,
     left: AtomicUsize,
-    /// Who has what, from the answer that says so until it is asked to be given back.
+    /// Owner of each address and port, from the response that assigns it until its release is requested.
     held: Mutex<HashMap<String, String>>,
     counts: Mutex<BTreeMap<String, usize>>,
 }
@@ -201,7 +201,7 @@ async fn items(admin: &Client, path: &str) -> Vec<Value> {
     serde_json::from_value(list["items"].take()).unwrap()
 }
 
-/// What a Service has that no other may have.
+/// Addresses and ports of a Service that no other may have.
 fn given_to(service: &Value) -> Vec<String> {
     let ip = service["spec"]["clusterIP"].as_str().unwrap().to_owned();
     ports(service).map(|port| port.to_string()).chain([ip]).collect()

@@ -16,7 +16,7 @@ async fn make(server: &Replica, path: &str, names: &[&str]) {
     }
 }
 
-/// How many items a list has, and whether it goes on.
+/// Number of items of a list, and whether it continues.
 async fn list(server: &Replica, path: &str) -> (usize, bool) {
     let (code, list) = server.admin.get(path).await;
     assert_eq!(code, 200, "{list}");
@@ -46,7 +46,7 @@ async fn flags_of_the_storage_change_what_clients_see() {
     assert_eq!(list(&other, &parts(MAPS)).await, (1, true));
     assert!(list(&other, &parts(EVENTS)).await.0 >= 3);
 
-    // What nobody would finalize is gone at once.
+    // An object without finalizers is removed at once.
     let delete = async |server: &Replica, name: &str| -> Value {
         let path = format!("{MAPS}/{name}?propagationPolicy=Foreground");
         let (code, _) = server.admin.send("DELETE", &path, &[], "").await;

@@ -23,7 +23,7 @@ fn now() -> String {
     MicroTime::now(&Clock::system()).to_string()
 }
 
-/// Somebody who would like to have the lease, and has just come.
+/// Creates a LeaseCandidate.
 async fn stand(admin: &Client, name: &str, emulation_version: &str) {
     let spec = json!({
         "leaseName": "scheduler", "strategy": "OldestEmulationVersion", "renewTime": now(),
@@ -55,7 +55,7 @@ async fn comes_to(admin: &Client, lease: &str, field: &str, value: &str) -> Valu
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_best_candidate_gets_the_lease_whichever_server_chooses() {
     let Some(replicas) = Replicas::new().await else { return };
-    // A server that was killed had the lease of those who choose.
+    // The lease of the election controller is that of a server that was killed.
     let first = replicas.start("first", &[]).await;
     let left = json!({
         "holderIdentity": "lost_1", "leaseDurationSeconds": 2, "leaseTransitions": 0,
@@ -87,7 +87,7 @@ async fn the_best_candidate_gets_the_lease_whichever_server_chooses() {
     let spec = comes_to(&admin, LEASE, "holderIdentity", "new").await;
     assert_eq!(spec["strategy"], "OldestEmulationVersion");
     assert_eq!(spec["leaseDurationSeconds"], 5);
-    // Its holder is told that somebody else is to have it, and does not renew it any more.
+    // The holder sees the new preferred holder, and stops renewing.
     stand(&admin, "old", "1.35.0").await;
     let spec = comes_to(&admin, LEASE, "preferredHolder", "old").await;
     assert_eq!(spec["holderIdentity"], "new");

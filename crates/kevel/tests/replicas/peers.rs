@@ -69,7 +69,7 @@ impl Pair {
         Client(kube::Client::try_from(config).unwrap())
     }
 
-    /// What both store in.
+    /// Store of both servers.
     async fn store(&self) -> Etcd {
         let endpoints = vec![self.replicas.etcd.endpoint.clone()];
         let options = etcd::Options { endpoints, compaction_interval: None, ..Default::default() };
@@ -90,7 +90,7 @@ async fn a_peer_answers_for_what_is_not_served_here() {
     let path = format!("{JOBS}?watch=1&timeoutSeconds=1&resourceVersion=0");
     let events = soon(pair.lacks.admin.raw("GET", &path, &[], "")).await.into_body();
     assert!(events.contains(r#""type":"ADDED""#), "{events}");
-    // What nobody serves is not found, and what another group's is refused as it is there.
+    // A resource without any server is not found, and a peer's refusal is passed on.
     assert_eq!(pair.lacks.admin.get("/apis/batch/v9/jobs").await.0, 404);
     let (code, refused) = pair.lacks.admin.post(JOBS, &json!({"metadata": {"name": "a"}})).await;
     assert_eq!(code, 422, "{refused}");
@@ -147,7 +147,7 @@ async fn discovery_tells_of_what_peers_serve() {
     let metrics = pair.lacks.admin.raw("GET", "/metrics", &[], "").await.into_body();
     assert!(metrics.contains("aggregator_discovery_nopeer_requests_total 1"));
     assert!(metrics.contains("aggregator_discovery_peer_aggregated_cache_misses_total"));
-    // Both tell the same, whoever is asked.
+    // Both servers answer the same.
     let of = async |server: &Replica| {
         let headers = [("accept", AGGREGATED)];
         server.admin.send("GET", "/apis", &headers, "").await.1

@@ -1,11 +1,11 @@
-//! What is written by one server goes for all of them: definitions, API services, policies.
+//! Propagation of writes by one server to all of them: definitions, API services, policies.
 
 use std::time::Duration;
 
 use kevel_test_support::{PATIENCE, Replica, Replicas};
 use serde_json::{Value, json};
 
-/// How soon all servers go by what one has written. A machine that is busy may be late once, not every time.
+/// Time within which all servers apply a write. A busy machine may be late once, not every time.
 const SOON: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 4;
 
@@ -95,7 +95,7 @@ async fn api_service(servers: &[Replica], writer: &Replica, round: usize) -> Dur
         "metadata": {"name": format!("v1.{group}")},
         "spec": {
             "group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
-            "service": {"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": true,
+            "service": {"namespace": "default", "name": "absent"}, "insecureSkipTLSVerify": true,
         },
     });
     writer.admin.create(API_SERVICES, &service).await;
@@ -133,7 +133,7 @@ async fn policy_gone(servers: &[Replica], writer: &Replica, round: usize) -> Dur
     until_all(servers, ("POST", path, &config), |code, _| code == 201).await
 }
 
-/// What the policy of a round denies.
+/// Object that the policy of a round denies.
 fn config(round: usize) -> (&'static str, Value) {
     let config = json!({"metadata": {"name": format!("config{round}")}});
     ("/api/v1/namespaces/default/configmaps?dryRun=All", config)

@@ -25,14 +25,14 @@ const FLAGS: &[&str] = &[
     "--shutdown-watch-termination-grace-period=2s",
     "--goaway-chance=0.01",
 ];
-/// How often the balancer looks.
+/// Interval of the balancer's health checks.
 const LOOK: Duration = Duration::from_millis(50);
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const WORKERS: usize = 6;
 const WATCHERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_rolling_restart_fails_no_request_and_no_watch_begins_anew() {
+async fn a_rolling_restart_fails_no_request_and_relists_no_watch() {
     let Some(mut cluster) = Rolling::start().await else { return };
     let mut config = cluster.servers[0].config.clone();
     config.default_retry = true;
@@ -117,7 +117,7 @@ async fn client_go_does_not_notice_a_rolling_restart() {
     for _ in NAMES {
         cluster.restart_next().await;
     }
-    // It ends when nobody has more to say to it.
+    // It ends when its input is closed.
     drop(load.stdin.take());
     soon(said.read_to_string(&mut text)).await.unwrap();
     assert!(soon(load.wait()).await.unwrap().success(), "{text}");
@@ -145,7 +145,7 @@ impl Rolling {
         Some(cluster)
     }
 
-    /// Where clients find the servers.
+    /// URL of the servers for clients.
     fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.balancer.relay.port)
     }
@@ -175,7 +175,7 @@ impl Rolling {
     }
 }
 
-/// What has happened so far.
+/// Events so far.
 #[derive(Default)]
 struct Seen {
     over: AtomicBool,
@@ -189,7 +189,7 @@ struct Seen {
 struct Watched {
     lists: usize,
     names: BTreeSet<String>,
-    /// What the watcher has said of its connection before it went on.
+    /// Interruptions of the watcher's connection.
     interruptions: Vec<String>,
 }
 
@@ -199,7 +199,7 @@ impl Seen {
         watched.values().flat_map(|watched| watched.interruptions.clone()).collect()
     }
 
-    /// How often each watcher has listed.
+    /// Number of lists of each watcher.
     fn lists(&self) -> Vec<usize> {
         self.watched.lock().unwrap().values().map(|watched| watched.lists).collect()
     }

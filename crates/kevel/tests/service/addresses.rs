@@ -13,7 +13,7 @@ async fn a_service_gets_an_address_and_gives_it_back() {
     let spec = &made["spec"];
     let ip = spec["clusterIP"].as_str().unwrap().to_owned();
     assert!(ip.starts_with("10.0.0."), "{ip}");
-    // The lowest ones are left to those who ask for one.
+    // The lowest addresses are reserved for explicit requests.
     assert!(ip.rsplit('.').next().unwrap().parse::<u8>().unwrap() > 16, "{ip}");
     assert_eq!(
         *spec,
@@ -25,7 +25,7 @@ async fn a_service_gets_an_address_and_gives_it_back() {
             "sessionAffinity": "None", "type": "ClusterIP",
         })
     );
-    // What the server adds is nobody's.
+    // Fields that the server adds have no owner.
     let owned = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].as_object().unwrap();
     assert!(!owned.contains_key("f:clusterIP"), "{owned:?}");
     let address = cluster.get(&format!("/apis/networking.k8s.io/v1/ipaddresses/{ip}")).await;

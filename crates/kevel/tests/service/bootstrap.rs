@@ -53,7 +53,7 @@ async fn pods_find_the_server_by_a_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_can_take_the_name_or_address_of_the_service_before_it_is_there() {
+async fn name_and_address_of_the_kubernetes_service_are_reserved() {
     for _ in 0..5 {
         let cluster = super::with(Server::builder()).await;
         until(async || cluster.request("GET", "/readyz", None).await.0 == 200).await;

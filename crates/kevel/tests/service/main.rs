@@ -13,7 +13,7 @@ use kevel::{Builder, Server};
 use kevel_test_support::Cluster;
 use serde_json::{Value, json};
 
-/// What a request got: its code and the body.
+/// Response of a request: its code and the body.
 type Answer = (u16, Value);
 
 /// A server with a namespace `test`.
@@ -29,11 +29,11 @@ async fn with(builder: Builder) -> Cluster {
     cluster
 }
 
-/// What is done with Services of the namespace `test`.
+/// Requests about Services of the namespace `test`.
 trait Services {
     async fn request(&self, method: &str, path: &str, body: Option<Value>) -> Answer;
 
-    /// What must be there.
+    /// Body of a GET that must succeed.
     async fn get(&self, path: &str) -> Value;
 
     async fn create(&self, name: &str, spec: Value) -> Answer;

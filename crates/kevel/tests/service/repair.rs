@@ -1,4 +1,4 @@
-//! What a server that ends in the middle leaves behind is found by the next one.
+//! Repair of allocations that a stopped server left behind.
 
 use kevel::Server;
 use kevel_store::Engine as _;
@@ -34,7 +34,7 @@ async fn an_address_that_a_service_does_not_have_goes() {
         "ipaddress.kubernetes.io/ip-family": "IPv4",
         "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
     });
-    // What the allocator made, and what somebody else made of it.
+    // Values of the allocator, and other clients' changes of them.
     let strange = json!({
         "metadata": {"name": "10.0.0.77", "labels": labels},
         "spec": {"parentRef": {"group": "example.com", "resource": "gateways", "name": "g"}},
@@ -45,7 +45,7 @@ async fn an_address_that_a_service_does_not_have_goes() {
     cluster.stop().await;
 }
 
-/// What one server gives back late, another may have repaired and given to somebody else.
+/// A late release by one server must not take an address that another has repaired and assigned since.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_another_services_is_not_given_back() {
     let cluster = super::start().await;

@@ -1,4 +1,4 @@
-//! What is refused, in the reference's words.
+//! Validation errors of Services in the reference's words.
 
 use serde_json::{Value, json};
 

@@ -15,7 +15,7 @@ fn exec(query: &str) -> http::Uri {
     format!("https://127.0.0.1{PODS}/p/exec?{query}").parse().unwrap()
 }
 
-/// What a command says on stdout, stderr and about its end, by a WebSocket.
+/// Output of a command on stdout, stderr and the error channel, by a WebSocket.
 async fn run(node: &Node, protocol: &str, query: &str, stdin: &[u8]) -> [String; 3] {
     let io = node.connect().await;
     let (chosen, socket) = soon(websocket(io, exec(query), protocol)).await.unwrap();
@@ -90,7 +90,7 @@ async fn what_runs_can_be_attached_to() {
     node.cluster.stop().await;
 }
 
-/// Where the kubelet fails, a client is told how its protocol tells it.
+/// Errors of the kubelet reach the client as its protocol defines.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_refuses_is_told_of() {
     let node = start(&[]).await;
@@ -147,7 +147,7 @@ async fn what_makes_no_sense_is_refused_before_the_kubelet_is_asked() {
     node.cluster.stop().await;
 }
 
-/// Whoever goes, whatever the other is doing, nothing stays.
+/// A connection that breaks on either side leaves nothing behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_stays_when_one_side_goes() {
     let node = start(&[]).await;
@@ -177,7 +177,7 @@ async fn nothing_stays_when_one_side_goes() {
 
 /// A server that stops does not wait for commands for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_leaves_nobody_behind() {
+async fn a_server_that_stops_ends_all_streams() {
     let node = start(&["--shutdown-delay-duration=0s"]).await;
     let target = exec("stdin=1&stdout=1&command=cat");
     let (_, socket) = soon(websocket(node.connect().await, target, V5.name)).await.unwrap();

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Node, PODS, backend, reachable, start};
 
-/// What a server in a pod hears of a request that a client has written itself.
+/// Request as a server in a pod receives it, from raw bytes of a client.
 async fn heard(node: &Node, head: &str, body: &str) -> Result<Value, String> {
     let mut client = node.connect().await;
     let request = format!("{head} HTTP/1.1\r\nhost: kubernetes\r\nconnection: close\r\n{body}");
@@ -28,7 +28,7 @@ async fn heard(node: &Node, head: &str, body: &str) -> Result<Value, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_speaks_for_the_server() {
+async fn clients_cannot_forge_proxy_headers() {
     let Some(address) = reachable() else { return };
     let node = start(&[]).await;
     let address = backend::start(address).await;

@@ -1,4 +1,4 @@
-//! What people do all day.
+//! Streams of kubectl: exec, attach, port-forward, cp, logs.
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
@@ -27,7 +27,7 @@ impl Node {
         Some(command)
     }
 
-    /// What kubectl prints, and the code that it ends with.
+    /// Output of kubectl, and its exit code.
     async fn run_kubectl(&self, protocol: [(&str, &str); 2], what: &[&str]) -> (i32, String) {
         let output = soon(self.kubectl(protocol, what).unwrap().output()).await.unwrap();
         let Output { status, stdout, stderr } = output;

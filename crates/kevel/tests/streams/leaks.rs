@@ -1,4 +1,4 @@
-//! What is left after many streams: nothing.
+//! Resources after many streams: none are left.
 
 use kevel_streaming::channel::{V4, V5};
 use kevel_streaming::testing::client::{WebSocketCommand, websocket};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Node, PODS, start};
 
-/// How many streams of each kind there are, some at a time.
+/// Number of streams of each kind, some at a time.
 const ROUNDS: usize = 25;
 const AT_A_TIME: usize = 10;
 

@@ -75,7 +75,7 @@ async fn a_log_is_followed_until_the_client_goes() {
     node.cluster.stop().await;
 }
 
-/// A client that does not read holds a few pieces of a log that does not end, and nobody else.
+/// A client that does not read holds a few pieces of an endless log, and delays no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_holds_the_kubelet_back() {
     let node = start(&[]).await;

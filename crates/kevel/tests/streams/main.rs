@@ -34,14 +34,14 @@ use tokio_rustls::TlsAcceptor;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Tokens of those who may do nothing unless a test lets them.
+/// Tokens of users without permissions, unless a test grants some.
 const USERS: &str = "jane,jane,1\n";
 
-/// A server, and a node `n` whose kubelet takes nobody but the server.
+/// A server, and a node `n` whose kubelet accepts only the server.
 struct Node {
     cluster: Cluster,
     kubelet: Kubelet,
-    /// Who vouches for kubelets.
+    /// Authority of kubelet certificates.
     ca: Ca,
 }
 

@@ -1,4 +1,4 @@
-//! Who may connect, and who is told of it.
+//! Admission and audit of connections.
 
 use kevel_streaming::channel::{STDIN, V5};
 use kevel_streaming::testing::client::{WebSocketCommand, websocket};

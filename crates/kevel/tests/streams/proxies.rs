@@ -93,14 +93,14 @@ async fn links_lead_through_the_proxy() {
     assert!(!page.headers().contains_key("access-control-allow-origin"));
     let moved = admin.raw("GET", &format!("{PODS}/web/proxy/moved"), &[], "").await;
     assert_eq!(moved.headers()["location"], format!("{PODS}/web/proxy/to/"));
-    // What leads elsewhere is for the client to follow, and nobody else.
+    // Redirects are for the client to follow.
     let away = admin.raw("GET", &format!("{PODS}/web/proxy/away"), &[], "").await;
     assert_eq!(away.status().as_u16(), 302);
     assert_eq!(away.headers()["location"], "https://169.254.169.254/latest");
     node.cluster.stop().await;
 }
 
-/// What a server says after its body is passed on, but for what is not its to say.
+/// Trailers of a server are passed on, except hop-by-hop ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_at_the_end_is_passed_on() {
     let Some(address) = reachable() else { return };
@@ -149,9 +149,9 @@ async fn connections_go_on_in_another_protocol() {
     node.cluster.stop().await;
 }
 
-/// What the server could reach and its clients should not stays out of reach.
+/// Addresses that only the server can reach are not proxied to.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_reaches_the_server_s_own_machine() {
+async fn loopback_addresses_are_not_proxied() {
     let node = start(&[]).await;
     for ip in ["127.0.0.1", "::1", "169.254.169.254", "::ffff:127.0.0.1", "0.0.0.0"] {
         // Not all are let into a pod's status.
