@@ -8,12 +8,12 @@ use kevel_fuzz::text;
 use kevel_patch::json_patch::Patch;
 use libfuzzer_sys::fuzz_target;
 
-/// What was asked, as the seeds answer it.
+/// UID of the review that the seeds answer.
 const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
-/// What is patched.
+/// Object that is patched.
 const OBJECT: &[u8] =
     br#"{"metadata":{"name":"o","labels":{"a":"b"}},"data":{"list":[1,2,{"c":"d"}]}}"#;
-/// What the `copy` operations of a patch may add here.
+/// Most bytes that `copy` operations of a patch may add here.
 const COPY_LIMIT: usize = 16 << 10;
 
 fuzz_target!(|data: &[u8]| {

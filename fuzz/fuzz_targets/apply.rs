@@ -13,7 +13,7 @@ use kevel_patch::managed_fields::{ApplyError, FieldManager, Filter, PathElement,
 use kevel_patch::unstructured;
 use libfuzzer_sys::fuzz_target;
 
-/// How many writes an object sees.
+/// Most writes to an object.
 const MAX_WRITES: usize = 12;
 const MANAGERS: [&str; 3] = ["a", "b", "c"];
 
@@ -93,7 +93,7 @@ impl Object<'_> {
             }
         }
         let once = self.without_times();
-        // To an object that nobody manages it is applied as if for the first time, again and again.
+        // To an unmanaged object every apply is like the first one.
         if !self.honest || once.1.is_empty() {
             return;
         }
@@ -123,7 +123,7 @@ impl Object<'_> {
         self.live = Some(new);
     }
 
-    /// What a client sees of the object, and its managers with their fields, whenever they wrote.
+    /// The object as a client sees it, and its managers with their fields, without times.
     fn without_times(&self) -> (String, BTreeMap<String, String>) {
         let Some(live) = &self.live else { return Default::default() };
         let managers = live.list_at(&["metadata", "managedFields"]).iter().map(|entry| {
@@ -190,9 +190,8 @@ fn exists(tree: &Value, path: &[&PathElement]) -> bool {
     }
 }
 
-/// A tree as a client with types sends it: whoever says what an object has without saying so (`false`, `{}`,
-/// `null`) owns something that is not there, and changes it with each apply; and what is taken out of a map
-/// or list may leave nothing where `{}` was applied.
+/// Tree as a typed client sends it. Explicit zero values (`false`, `{}`, `null`) would own absent fields and change
+/// their owner with each apply, and removing a map's or list's items may leave nothing where `{}` was applied.
 fn as_sent(tree: &Value, schema: Schema<'_>) -> Option<Value> {
     let object = json::decode(&text(tree), schema, json::Unknown::Ignore).ok()?.value;
     let mut sent = unstructured(&object, schema);

@@ -18,7 +18,7 @@ use kevel_fuzz::{Source, shown, text, typed};
 use kevel_registry::columns::Columns as _;
 use libfuzzer_sys::fuzz_target;
 
-/// What rules may cost here: less than for a request, so that more inputs are tried.
+/// CEL cost budget: less than for a request, so that more inputs are tried.
 const BUDGET: i64 = 100_000;
 /// The most that is told of one object's errors, in bytes: every check is bounded, and there are five.
 const MAX_ERRORS: usize = 16 << 20;

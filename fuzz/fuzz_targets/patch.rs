@@ -9,7 +9,7 @@ use kevel_fuzz::{Source, shown, text, typed};
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 use libfuzzer_sys::fuzz_target;
 
-/// What the `copy` operations of a patch may add here. The server's limit is larger than any input.
+/// Most bytes that `copy` operations of a patch may add here. The server's limit is larger than any input.
 const COPY_LIMIT: usize = 16 << 10;
 
 fuzz_target!(|data: &[u8]| {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What comes out is no deeper than what may be read, and no larger than what went in and was copied.
+/// Checks that a patched document is no deeper than the decoder's limit, and no larger than input and copies together.
 fn json_patches(document: &Value, patch: &[u8]) {
     let Ok((read, _)) = json_patch::Patch::decode(patch, Unknown::Report) else { return };
     let Ok(patched) = read.apply(document.clone(), COPY_LIMIT) else { return };
@@ -37,8 +37,8 @@ fn json_patches(document: &Value, patch: &[u8]) {
     assert_eq!(read.apply(document.clone(), COPY_LIMIT), Ok(patched));
 }
 
-/// What a merge patch says is so when it has been applied, and applying it again changes nothing; and the
-/// short way for objects of a type leads where the long one does.
+/// Checks that a merge patch has the described effect, that applying it again changes nothing, and that the lazy
+/// implementation for typed objects agrees with the full one.
 fn merge_patches(object: &Value, patch: &[u8], schema: Schema<'_>) {
     let Ok((patch, _)) = merge_patch::decode(patch, Unknown::Report) else { return };
     let tree = unstructured_but_fields(object, schema);

@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What was said, how much of it on each channel, and what was wrong.
+/// Messages, the bytes on each channel, and the error.
 fn heard<'b>(
     pieces: impl Iterator<Item = &'b [u8]>,
     role: Role,

@@ -12,14 +12,12 @@ use kube_apiserver::server::{self, RunningServer};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// Who is known to the server, by tokens that are their names: one who may do everything, and one who
-/// may do nothing that others may not.
+/// Token file: an administrator, and a user without permissions. Tokens are the users' names.
 const TOKENS: &str = "admin,admin,1,\"system:masters\"\njane,jane,2\n";
 
-/// How long an answer is waited for. Requests that wait for something that does not come (a revision of
-/// the future) are given up, as clients do.
+/// Timeout of a response. Requests that wait for more (such as a future revision) are cancelled, as clients do.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How many pieces of an answer are read: a watch has no last one.
+/// Most pieces of a response that are read: a watch has no last one.
 const MAX_PIECES: usize = 8;
 /// After so many requests the server makes room for a new one.
 const MAX_REQUESTS: usize = 20_000;

@@ -4,7 +4,7 @@
 use kevel_api::schema::{Field, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 
-/// How deep a generated tree is at most.
+/// Greatest depth of a generated tree.
 const MAX_DEPTH: usize = 24;
 
 /// Texts that rules look for: names, paths, references, expressions, and what is wrong with them.
@@ -206,7 +206,7 @@ impl<'d> Generator<'d> {
         map
     }
 
-    /// What a struct does not have: a field that nobody knows, or a patch's directive.
+    /// Adds a field that the struct does not have: an unknown one, or a patch directive.
     fn extra(&mut self, map: &mut Map, fields: &[Field<'_>], depth: usize) {
         if !self.patches {
             let key = self.word();

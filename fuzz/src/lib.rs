@@ -1,5 +1,5 @@
-//! What the targets share: how bytes become objects, patches and decisions ([`Source`]), and a whole
-//! API server in memory ([`api`]).
+//! Shared parts of the targets: generation of objects, patches and decisions from bytes ([`Source`]), and a whole API
+//! server in memory ([`api`]).
 
 pub mod api;
 mod generate;

@@ -1,4 +1,4 @@
-//! Where a target takes its kind, its decisions and its documents from.
+//! Source of a target's kinds, decisions and documents: the input bytes.
 
 use kevel_api::builtin::{self, Kind};
 use kevel_api::schema::Schema;
