@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_becomes_somebody_else_whom_no_header_can_name() {
+    fn user_names_that_headers_cannot_hold_are_escaped() {
         let text = |text: &str| text.to_owned();
         let jane = User { name: text("jane"), ..User::default() };
         for user in [

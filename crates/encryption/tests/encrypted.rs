@@ -156,7 +156,7 @@ async fn the_first_rule_counts_and_what_it_hides_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_stale_is_written_anew_by_a_write_without_change() {
+async fn update_without_change_rewrites_a_stale_value() {
     let store = Store::new(&secrets(&gcm(KEY_A)));
     let engine = &store.encrypted;
     let created = engine.create(SECRET, PLAIN.into(), None).await.unwrap();
@@ -207,7 +207,7 @@ async fn etcd_holds_what_the_reference_would_write() {
 }
 
 #[tokio::test]
-async fn one_value_that_cannot_be_read_keeps_nobody_from_theirs() {
+async fn undecryptable_value_does_not_fail_reads_of_others() {
     let store = Store::new(&secrets(&gcm(KEY_A)));
     let engine = &store.encrypted;
     let other = b"/registry/secrets/default/another".as_slice();

@@ -93,7 +93,7 @@ async fn every_value_has_a_key_that_the_plugin_encrypts() {
     let mut plugin = KmsPlugin::start(&socket, "unused");
     let (path, raw) = (config(folder.path(), &socket, ", cachesize: 2"), memory());
     let server = load(&path, &raw, true).await.unwrap();
-    assert_eq!(plugin.calls("Version"), 0, "nobody has asked for anything");
+    assert_eq!(plugin.calls("Version"), 0, "the plug-in was not called yet");
     for name in ["a", "b", "c"] {
         server.engine.create(&key(name), PLAIN.into(), None).await.unwrap();
     }

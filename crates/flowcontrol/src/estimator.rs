@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_as_heavy_as_those_who_watch() {
+    fn writes_are_as_heavy_as_their_watchers() {
         let estimator = WorkEstimator::default();
         for (watches, max_seats, final_seats, micros) in [
             (0, 0, 0, 0),

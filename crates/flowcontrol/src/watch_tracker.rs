@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_seen_by_those_who_watch_it() {
+    fn watches_that_see_a_change_are_counted() {
         let tracker = WatchTracker::default();
         let watches = [
             ("pods", "", ""),

@@ -1,4 +1,4 @@
-//! What fields are for, in words: the descriptions that `kubectl explain` shows.
+//! Descriptions of types and fields, as `kubectl explain` shows them.
 //!
 //! They are taken from the `k8s-openapi` crate's schemas when this crate is built, and lie in the
 //! binary compressed. They are unpacked when a document is made, not before, and let go after.
@@ -20,9 +20,9 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/texts.deflate")
 #[derive(Debug, Default)]
 pub struct Texts {
     unpacked: String,
-    /// Where each text is.
+    /// Position of each text.
     texts: Vec<(u32, u32)>,
-    /// Where each name is, sorted, and the number of its text.
+    /// Position of each name, sorted, and the number of its text.
     names: Vec<(u32, u32, u32)>,
 }
 
@@ -46,12 +46,12 @@ impl Texts {
         Texts { texts, names, unpacked }
     }
 
-    /// What a type is: `io.k8s.api.core.v1.Pod`.
+    /// Description of a type such as `io.k8s.api.core.v1.Pod`.
     pub fn of_type(&self, name: &str) -> Option<&str> {
         self.find(name, "")
     }
 
-    /// What a field of a type is.
+    /// Description of a field.
     pub fn of_field(&self, name: &str, field: &str) -> Option<&str> {
         self.find(name, field)
     }
@@ -77,7 +77,7 @@ pub fn packed() -> &'static [u8] {
     PACKED
 }
 
-/// Where the parts of a text are that stand between zeros, for a text that begins at `offset`.
+/// Positions of the zero-separated parts of a text that begins at `offset`.
 fn spans(text: &str, offset: usize) -> Vec<(u32, u32)> {
     let mut start = offset;
     let spans = text.split('\0').map(|part| {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_must_have_the_key() {
+    fn request_must_be_signed_by_its_key() {
         for (algorithm, failure) in [
             (&rcgen::PKCS_ECDSA_P256_SHA256, "x509: ECDSA verification failure"),
             (&rcgen::PKCS_ECDSA_P384_SHA384, "x509: ECDSA verification failure"),

@@ -326,7 +326,7 @@ async fn what_is_compacted_is_not_recalled() {
 }
 
 #[tokio::test]
-async fn a_slow_watcher_is_ended_and_holds_up_nobody() {
+async fn a_slow_watcher_is_ended_and_delays_no_other() {
     let f = fixture().await;
     let mut slow = f.pods.watch(select("", "spec.nodeName=n1"), Revision(1)).await.unwrap();
     f.create("ns/a", "n1", "x").await;

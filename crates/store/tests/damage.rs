@@ -155,7 +155,7 @@ async fn a_lost_tail_of_the_log_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_database_of_somebody_else_is_left_alone() {
+async fn a_foreign_database_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let content = "not a database, and longer than a page of one ".repeat(1000);
     fs::write(directory.path().join("kevel.db"), &content).unwrap();

@@ -107,7 +107,7 @@ async fn a_terminal_has_sizes_and_one_output() {
 
 /// Sizes without a terminal, unrequested stdin, and channels that are not the client's to write.
 #[tokio::test]
-async fn what_nobody_wants_is_thrown_away() {
+async fn unrequested_streams_are_discarded() {
     let Session { mut client, kubelet: _kubelet, .. } =
         session("command=yes&command=300000", OUTPUTS, None).await;
     for _ in 0..50 {
@@ -123,7 +123,7 @@ async fn what_nobody_wants_is_thrown_away() {
 
 /// A command that ends without reading its input: the client gets the result.
 #[tokio::test]
-async fn stdin_that_nobody_reads_is_in_nobodys_way() {
+async fn unread_stdin_blocks_no_other_stream() {
     let Session { mut client, kubelet: _kubelet, .. } =
         session("command=exit&command=4", ALL, None).await;
     let closed = soon("the end", client.converse(&vec![1; 4 << 20], |_| false)).await;

@@ -82,7 +82,7 @@ fn what_breaks_the_rules_closes_the_connection() {
         ("a message in a message", "018000000000 818000000000", 1002),
         ("a close frame of one byte", "888100000000 03", 1002),
         ("a code that is never sent", "888200000000 03ed", 1002),
-        ("a code that nobody has", "888200000000 07d0", 1002),
+        ("an unknown code", "888200000000 07d0", 1002),
         ("a reason that is no text", "888300000000 03e8ff", 1007),
         ("a message that is too large", "82ff0000000002000001 00000000", 1009),
         ("one that no file system holds", "82ffffffffffffffffff 00000000", 1009),

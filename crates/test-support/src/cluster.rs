@@ -153,7 +153,7 @@ impl Cluster {
     }
 
     /// Client with these credentials.
-    pub fn somebody(&self, auth_info: AuthInfo) -> Client {
+    pub fn client_of(&self, auth_info: AuthInfo) -> Client {
         let mut config = self.config.clone();
         config.auth_info = auth_info;
         Client::new(config)
@@ -162,13 +162,13 @@ impl Cluster {
     /// Client with a bearer token.
     pub fn bearer(&self, token: &str) -> Client {
         let token = Some(token.to_owned().into());
-        self.somebody(AuthInfo { token, ..AuthInfo::default() })
+        self.client_of(AuthInfo { token, ..AuthInfo::default() })
     }
 
     /// Client with a certificate and its key.
     pub fn certified(&self, (certificate, key): &(String, String)) -> Client {
         let encode = |text: &String| kevel_codec::base64::encode(text.as_bytes()).to_string();
-        self.somebody(AuthInfo {
+        self.client_of(AuthInfo {
             client_certificate_data: Some(encode(certificate)),
             client_key_data: Some(encode(key).into()),
             ..AuthInfo::default()

@@ -159,7 +159,7 @@ impl Compile {
             tracing::error!(
                 name = object.key(),
                 kind = &*self.configurations.kind.kind,
-                "cannot be read: nobody is asked because of it"
+                "cannot be read: none of its webhooks is called"
             );
         }
         self.known.retain(|name, _| snapshot.get(name).is_some());

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_nobody_checks_are_warned_of_when_they_are_new() {
+    fn new_unknown_formats_give_warnings() {
         let known = r#""a":{"type":"string","format":"date-time"},"b":{"type":"integer","format":"int64"},
             "c":{"format":"k8s-short-name"},"d":{"type":"number","format":"double"}"#;
         let unknown = r#""e":{"type":"array","items":{"type":"integer","format":"uint8"}},

@@ -69,8 +69,8 @@ jane system:masters get /healthz = exempt exempt
     check("", cases);
     // A user in neither `system:authenticated` nor `system:unauthenticated` goes to catch-all too.
     let controller = Controller::new(600, Arc::new(Unobserved));
-    let nobody = RequestDigest { user: "x", verb: "get", path: "/", ..RequestDigest::default() };
-    assert_eq!(controller.classify(&nobody).name(), "catch-all");
+    let unmatched = RequestDigest { user: "x", verb: "get", path: "/", ..RequestDigest::default() };
+    assert_eq!(controller.classify(&unmatched).name(), "catch-all");
 }
 
 #[test]

@@ -343,7 +343,7 @@ fn conflicts_name_managers_and_fields() {
 }
 
 #[test]
-fn an_object_that_was_not_tracked_belongs_to_whoever_came_before() {
+fn untracked_object_belongs_to_before_first_apply() {
     let mut object = Object::new("ConfigMap");
     object.store(decode_any(br#"{"data":{"k":"1"}}"#, Unknown::Ignore).unwrap().value);
     object.update("a", "", r#"{"data":{"k":"2"}}"#);

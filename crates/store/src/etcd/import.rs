@@ -78,7 +78,7 @@ impl Import {
         check_distance(header_revision(found.header), after)?;
         let mark = put(IMPORTING);
         let began = write_if(&client, IMPORTING, interrupted, mark).await?;
-        let began = began.ok_or_else(somebody_else)?;
+        let began = began.ok_or_else(other_writer)?;
         if interrupted != 0 {
             let what = "clearing what an import that was interrupted has left";
             report(MaintenanceProgress::Note(what.to_owned()));
@@ -141,7 +141,7 @@ impl Import {
         self.compact(revision).await?;
         let whole =
             write_if(&self.client, IMPORTING, signed(self.began), delete(IMPORTING)).await?;
-        whole.ok_or_else(somebody_else)
+        whole.ok_or_else(other_writer)
     }
 
     async fn compact(&self, revision: Revision) -> Result<()> {
@@ -210,7 +210,7 @@ async fn create(client: Arc<Client>, item: Item, lease: i64) -> Result<Revision>
     let put = PutRequest { key: key.clone(), value: item.value.into(), lease };
     match write_if_key(&client, key, 0, Request::Put(put)).await {
         Ok(Some(revision)) => Ok(revision),
-        Ok(None) => Err(Error::Invalid(format!("somebody else has written {name} meanwhile"))),
+        Ok(None) => Err(Error::Invalid(format!("another writer has changed {name} meanwhile"))),
         Err(Error::TooLarge(_)) => Err(Error::Invalid(format!(
             "{name} is too large for etcd: start it with a higher --max-request-bytes"
         ))),
@@ -231,7 +231,7 @@ fn delete(key: &str) -> Request {
     Request::DeleteRange(DeleteRangeRequest { key: key.into(), range_end: Vec::new() })
 }
 
-fn somebody_else() -> Error {
+fn other_writer() -> Error {
     Error::Invalid("another import into this etcd goes on".into())
 }
 

@@ -134,7 +134,7 @@ async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_compacted_while_it_is_cut_off_is_loaded_anew() {
+async fn compaction_during_a_disconnect_reloads_the_cache() {
     let Some(f) = Fixture::new().await else { return };
     f.put("a").await;
     for round in 0..3 {

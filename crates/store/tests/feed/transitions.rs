@@ -64,7 +64,7 @@ async fn who_missed_something_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_break_without_a_loss_is_noticed_by_nobody() {
+async fn watch_break_without_lost_events_goes_unnoticed() {
     let f = Fixture::loaded().await;
     let mut watcher = f.pods.watch(everything(), Revision(1)).await.unwrap();
     let mut written = Vec::new();
@@ -106,7 +106,7 @@ async fn a_load_of_an_earlier_epoch_that_ends_late_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_loaded_is_named_and_holds_up_nobody_else() {
+async fn resource_that_cannot_load_is_named_and_blocks_no_other() {
     let f = Fixture::loaded().await;
     f.model.faults(|faults| faults.list = true);
     let gadgets = f.caches.add(resource("/registry/gadgets/"));
@@ -171,7 +171,7 @@ async fn a_cache_that_is_replaced_answers_from_the_engine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_between_the_pages_of_a_load_begins_it_anew() {
+async fn a_compaction_between_pages_restarts_a_load() {
     let f = Fixture::loaded().await;
     for i in 0..1500 {
         f.put(&format!("{i:04}"));

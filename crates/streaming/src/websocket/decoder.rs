@@ -146,7 +146,7 @@ impl Decoder {
             return Err(violation("frame is not masked as it must be"));
         }
         if first & 0x70 != 0 {
-            return Err(violation("frame is of an extension that nobody asked for"));
+            return Err(violation("frame is of an extension that was not negotiated"));
         }
         let opcode = Opcode::of(first & 0x0f).ok_or(violation("frame is of an unknown kind"))?;
         let last = first & 0x80 != 0;

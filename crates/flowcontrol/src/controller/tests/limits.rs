@@ -110,7 +110,7 @@ fn check(text: &str) {
 
 /// Each line: a level, the high watermark and smoothed value of its seat demand, and its seats.
 #[tokio::test(start_paused = true)]
-async fn seats_are_lent_to_those_who_can_use_them() {
+async fn seats_are_lent_to_levels_that_can_use_them() {
     // No demand: lendable seats are spread in proportion to the seats that must be kept.
     check(
         "seats 100

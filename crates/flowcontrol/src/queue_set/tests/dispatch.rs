@@ -25,7 +25,7 @@ fn a_level_without_queues_refuses() {
 }
 
 #[test]
-fn an_exempt_level_refuses_nobody() {
+fn an_exempt_level_rejects_no_request() {
     let mut bench = Bench::new(Queuing::Exempt, 0);
     let all: Vec<_> = (0..100).map(|_| bench.execute(0, 5)).collect();
     assert_eq!(bench.set.totals().seats_in_use, 500);

@@ -78,7 +78,7 @@ fn greedy_flows_share_evenly_by_the_seats_that_they_hold() {
 }
 
 #[test]
-fn nobody_saves_up_what_it_does_not_use() {
+fn unused_seats_are_not_saved_up() {
     // A flow that was alone for long is not penalized when another comes.
     let mut bench = Bench::new(queues(2, 1, 100), 1);
     let mut now = Duration::ZERO;

@@ -364,7 +364,7 @@ impl Pair {
                 }
                 // The queued requests wait for lingering seats.
                 None => {
-                    assert!(self.bench.set.alarm().is_some(), "somebody starves");
+                    assert!(self.bench.set.alarm().is_some(), "a request starves");
                     self.model.dispatch();
                     self.bench.tick();
                 }
