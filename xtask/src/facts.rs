@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Writes every file anew.
+/// Writes all files again.
 pub fn run(data: &Path) -> Result<()> {
     let write = |name: &str, bytes: &[u8]| -> Result<()> {
         println!("{name}: {} bytes", bytes.len());

@@ -60,7 +60,7 @@ pub async fn ask(client: &mut Client, request: http::Request<Full<Bytes>>) -> An
 
 /// Creates the namespace. Fails if the server does not allow it in time.
 pub async fn make_namespace(target: &Target) -> Result<(), String> {
-    let mut client = target.connect(HttpVersion::Http1).await.ok_or("nobody is there")?;
+    let mut client = target.connect(HttpVersion::Http1).await.ok_or("no server answers")?;
     let body = json!({"metadata": {"name": NAMESPACE}}).to_string();
     let (status, body) =
         ask(&mut client, wire::request(Method::POST, "/api/v1/namespaces", body)).await?;

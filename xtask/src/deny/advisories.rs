@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Package, texts, toml};
 
-/// Where the database is looked for.
+/// Location of the database, for messages.
 pub const WHERE: &str = "RustSec's database (in KEVEL_ADVISORY_DB or ~/.cargo/advisory-db)";
 
 /// The folder of a database, if there is one.
@@ -52,7 +52,7 @@ fn read(text: &str) -> Result<Value, String> {
 }
 
 /// Whether a version has the hole: no word of it being patched, unaffected or withdrawn. What is only
-/// informational (nobody looks after a crate any more) is no hole.
+/// informational (an unmaintained crate) is no hole.
 fn concerns(advisory: &Value, version: &str) -> Result<bool, Box<dyn Error>> {
     let about = &advisory["advisory"];
     let informational = matches!(about["informational"].as_str(), Some("notice" | "unmaintained"));

@@ -1,6 +1,6 @@
-//! What may be built in, by `deny.toml`: licences, versions, sources, and known holes.
+//! Checks of dependencies by `deny.toml`: licences, versions, sources, and known holes.
 //!
-//! The file is cargo-deny's, and whoever has that tool gets the same from `cargo deny check`. Building it takes
+//! The file is cargo-deny's, and `cargo deny check` gives the same result. Building that tool takes
 //! longer than all of CI may, so the checks that matter here are done by hand: over what `cargo metadata` says.
 
 mod advisories;

@@ -1,4 +1,4 @@
-//! What OpenAPI knows about fields: required, list and map semantics, merging, defaults.
+//! Facts about fields in OpenAPI: required, list and map semantics, merging, defaults.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_may_or_may_not_have_happened() {
+    fn write_of_unknown_outcome_may_or_may_not_have_happened() {
         for value in [0, 1] {
             assert!(holds(&[maybe(0, NEVER, Write(1)), op(5, 6, Read(value))]));
             assert!(holds(&[maybe(0, 3, Write(1)), op(5, 6, Read(value))]));

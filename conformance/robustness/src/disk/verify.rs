@@ -84,7 +84,7 @@ async fn contents(store: &Embedded, said: &Said) -> Result<(), String> {
             }
             present.insert(key.clone(), event.revision.0);
             if !said.tried.contains(&(key.clone(), value.clone())) {
-                return Err(format!("nobody wrote {key} {value:?}"));
+                return Err(format!("{key} {value:?} was never written"));
             }
         }
     }

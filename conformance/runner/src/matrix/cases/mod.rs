@@ -102,7 +102,7 @@ mod tests {
     use crate::matrix::users::USERS;
 
     #[test]
-    fn every_case_is_sent_by_somebody() {
+    fn every_case_is_sent_by_a_user() {
         let cases = all();
         for case in &cases {
             let known = |name: &&str| USERS.iter().any(|user| user.name == *name);
