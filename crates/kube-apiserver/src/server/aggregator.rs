@@ -4,11 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use kevel_aggregator::{Aggregator, ApiServiceStrategy, ServiceResolver};
-use kevel_registry::resource::{Resource, Resources};
+use kevel_registry::resource::Resource;
 use kevel_server::egress::EgressType;
 use kevel_server::webhook::Identity;
 
-use super::config::{Config, EXTENSIONS};
+use super::config::Config;
+use super::tables::Tables;
 
 /// A row of the aggregator's group, with its rules.
 pub fn row(config: &Config, row: Resource) -> Resource {
@@ -17,13 +18,8 @@ pub fn row(config: &Config, row: Resource) -> Resource {
 }
 
 /// The aggregator over the servers behind it: the kube API server and that of custom kinds.
-pub fn aggregator(
-    config: &Config,
-    own: &Resources,
-    kube: &Resources,
-    definitions: &Resources,
-) -> Result<Aggregator, String> {
-    let (own, kube, definitions) = (own.current(), kube.current(), definitions.current());
+pub fn aggregator(config: &Config, tables: &Tables) -> Result<Aggregator, String> {
+    let [own, kube, definitions] = tables.built_in().map(|table| table.current());
     let missing = "API group/version apiregistration.k8s.io/v1 must be enabled";
     let api_services = own.get("apiregistration.k8s.io", "v1", "apiservices").ok_or(missing)?;
     let flags = &config.options.flags.misc;
@@ -37,14 +33,13 @@ pub fn aggregator(
     let served = [&kube, &definitions].into_iter().flat_map(|rows| rows.groups()).flat_map(
         |(group, versions)| versions.iter().map(move |version| (group.clone(), version.clone())),
     );
-    let crds = definitions.get(EXTENSIONS, "v1", "customresourcedefinitions");
     Aggregator::new(kevel_aggregator::Config {
         api_services: api_services.clone(),
         client: config.client.clone(),
         resolver: Arc::new(service_resolver(config)?),
         services: config.storages.required("", "services")?,
         endpoint_slices: config.storages.required("discovery.k8s.io", "endpointslices")?,
-        definitions: crds.and_then(|row| row.storage.clone()),
+        definitions: tables.definitions(),
         served: served.collect(),
         identity,
         dialer: config.egress.dialer(EgressType::Cluster),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kevel_api::builtin;
-use kevel_extensions::{BuiltIn, Controllers, DefinitionForm, Extensions, RestOptions};
+use kevel_extensions::{BuiltIn, DefinitionForm, Extensions, RestOptions};
 use kevel_features::Feature;
 use kevel_server::lifecycle::HookContext;
 
@@ -52,10 +52,15 @@ fn built_in(config: &Config) -> BuiltIn {
     BuiltIn::new(versions, prefixes.into_iter().map(|(prefix, ..)| prefix))
 }
 
-/// Adds the hooks of the extensions server. What was defined before is served when they have ended.
-pub fn add_hooks(config: &Config, controllers: Controllers) -> Result<(), String> {
+/// Adds the hooks and controllers of the extensions server. Custom resources that were defined before are served when the
+/// hooks have ended; the future is ready then, too.
+pub fn start(
+    config: &Config,
+    extensions: &Extensions,
+) -> Result<impl Future<Output = ()> + Send + 'static, String> {
     let hooks = &config.lifecycle.hooks;
-    let mut synced = controllers.synced();
+    let controllers = extensions.controllers(config.client.clone())?;
+    let (mut synced, mut known) = (controllers.synced(), controllers.synced());
     // The cache of definitions loads by itself.
     hooks.add_post_start("start-apiextensions-informers", |_| async { Ok(()) })?;
     hooks.run("start-apiextensions-controllers", controllers.run())?;
@@ -66,5 +71,6 @@ pub fn add_hooks(config: &Config, controllers: Controllers) -> Result<(), String
         }
         Ok(())
     };
-    hooks.add_post_start("crd-informer-synced", wait)
+    hooks.add_post_start("crd-informer-synced", wait)?;
+    Ok(async move { drop(known.wait_for(|known| *known).await) })
 }

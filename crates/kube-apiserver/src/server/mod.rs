@@ -27,14 +27,17 @@ mod etcd_wait;
 mod extensions;
 mod flag_files;
 mod flowcontrol;
+mod handlers;
 mod health;
 mod jwt;
+mod kube;
 mod paths;
 mod peers;
 mod profiles;
 mod services;
 mod stand_in;
 mod storage;
+mod tables;
 mod traces;
 mod ui;
 #[cfg(test)]
