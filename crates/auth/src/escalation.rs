@@ -10,9 +10,9 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_component::future::Pending;
 use kevel_registry::admission::{Attributes, Operation, Plugin};
+use kevel_registry::selectors::NO_SELECTORS;
 use kevel_registry::user::{PRIVILEGED, User};
 use kevel_server::authorization::{self, Authorizer, Decision};
-use kevel_server::selectors::NO_SELECTORS;
 
 use crate::GROUP;
 use crate::rbac::{Rbac, RoleRef, aggregate};

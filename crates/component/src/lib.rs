@@ -1,4 +1,5 @@
 //! Parts of any component, whatever it serves (upstream: `k8s.io/component-base`).
 
 pub mod future;
+pub mod identity;
 pub mod signals;

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_admission_plugins::quota::{
+    Evaluators, IGNORED, ResourceList, Scope, add, at, scopes_of,
+};
 use kevel_api::quantity::{Format, Quantity};
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_compute::Metered;
 use kevel_controller_runtime::{Backoff, Client, Informer, InformerEvent, WorkQueue, run};
-use kevel_controlplane::admission::quota::{
-    Evaluators, IGNORED, ResourceList, Scope, add, at, scopes_of,
-};
 use kevel_registry::resource::{Resource, Resources};
 use kevel_registry::storage::Storage;
 use kevel_registry::verb::Verb;

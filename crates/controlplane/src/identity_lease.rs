@@ -44,7 +44,7 @@ pub struct IdentityLease {
 }
 
 impl IdentityLease {
-    /// `id` is what the server is called (see `kevel_server::identity`).
+    /// `id` is what the server is called (see `kevel_component::identity`).
     pub fn new(client: Client, id: String, hostname: String, peer_address: Option<String>) -> Self {
         let holder = format!("{id}_{}", uuid::Uuid::new_v4());
         let (stopped, writing) = (Signal::new("IdentityLeaseGivenBack"), Arc::default());

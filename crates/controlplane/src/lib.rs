@@ -11,14 +11,7 @@
 //! status. Rules are pure: object in, field errors out, in the reference's order and wording. Cluster-wide settings and
 //! enabled features come in as `Capabilities`. Their tests are text files beside the kind (`*/cases/*.txt`): the
 //! written object and the reference's answer, which `conformance rules` fetches.
-//!
-//! # Admission plug-ins
-//!
-//! A plug-in is one file or folder in `admission/`. Its `Registration` has its name, whether it is on by default, and
-//! its constructor from a `Context` (rows, authorizer, gates). Its line in `PLUGINS` gives its place in the order. All
-//! servers of the chain share one `Admission`.
 
-pub mod admission;
 mod admissionregistration;
 mod apiextensions;
 mod apiregistration;
@@ -40,7 +33,7 @@ mod kind;
 mod kinds;
 mod kubelet;
 mod limit_range;
-mod lister;
+pub mod lister;
 mod namespace;
 mod networking;
 mod node;
@@ -70,6 +63,7 @@ mod system_namespaces;
 mod validation;
 mod volume_attachment;
 
+pub use admissionregistration::manifest_errors;
 pub use capabilities::Capabilities;
 pub use component_status::ComponentStatuses;
 pub use connect::{ConnectConfig, ConnectFeatures, connecters};
@@ -78,6 +72,7 @@ pub use flowcontrol::{config_consumer, config_producer};
 pub use identity_lease::{IdentityLease, collect_identity_leases};
 pub use kubelet::KubeletClientConfig;
 pub use peer_leases::{PeerAddress, PeerLeases};
+pub use pod::qos;
 pub use rows::{Creaters, RowsConfig, StorageOptions};
 pub use rows::{group_resource, locations, rows, storages, version_rank};
 pub use storage_version::{StorageVersionManager, set_common_encoding_version};

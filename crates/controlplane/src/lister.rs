@@ -10,13 +10,13 @@ use kevel_store::cache::{At, Object, Snapshot};
 
 /// Facts that a plug-in needs of an object: a few fields, in the form in which they are used. They are read once per
 /// state of an object and cached beside it.
-pub(crate) trait Facts: Send + Sync + Sized + 'static {
+pub trait Facts: Send + Sync + Sized + 'static {
     /// Reads the facts of an object.
     fn read(object: &Value) -> Self;
 }
 
 /// Cached objects of a resource, with their facts; without a type of facts, the objects alone.
-pub(crate) struct Lister<F = ()> {
+pub struct Lister<F = ()> {
     storage: Arc<Storage>,
     facts: PhantomData<fn() -> F>,
 }
@@ -28,6 +28,7 @@ impl<F> std::fmt::Debug for Lister<F> {
 }
 
 impl<F> Lister<F> {
+    /// Lister of a storage's objects.
     pub fn new(storage: Arc<Storage>) -> Self {
         Lister { storage, facts: PhantomData }
     }

@@ -100,7 +100,7 @@ impl PeerLeases {
 /// Address of a server.
 #[derive(Clone, Debug)]
 pub struct PeerAddress {
-    /// ID of the server (see `kevel_server::identity`).
+    /// ID of the server (see `kevel_component::identity`).
     pub id: String,
     /// IP address.
     pub ip: String,

@@ -39,6 +39,7 @@ pub mod registry;
 pub mod resource;
 pub mod scale;
 pub mod scope;
+pub mod selectors;
 pub mod storage;
 pub mod storages;
 pub mod store;

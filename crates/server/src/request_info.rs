@@ -5,9 +5,9 @@
 
 use http::{Method, Uri};
 
-use crate::selectors::Selectors;
 use kevel_registry::list_options::{ListOptions, watch};
 use kevel_registry::query;
+use kevel_registry::selectors::Selectors;
 use kevel_registry::verb::Verb;
 
 /// Facts of a request's path, query and method (upstream: `RequestInfo`).

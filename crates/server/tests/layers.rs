@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "words that all others are written in; they know Kubernetes' API and the registry",
-        &["body", "lease", "selectors", "identity"],
+        &["body", "lease"],
     ),
     (
         "what a path and the headers say, before anybody has read a body",

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use kevel_admission_plugins::NamespaceLifecycle;
 use kevel_api::builtin;
-use kevel_controlplane::admission::NamespaceLifecycle;
 use kevel_controlplane::service::{IpAllocation, PortRange, RepairPorts, Services};
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_features::FeatureSet;

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use kevel_cel::{Authorizer as Answers, Decision, ResourceCheck};
+use kevel_registry::selectors::{NO_SELECTORS, Selectors};
 use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision as Verdict, Opinion};
-use kevel_server::selectors::{NO_SELECTORS, Selectors};
 
 use super::Error;
 

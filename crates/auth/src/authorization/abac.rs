@@ -201,8 +201,8 @@ fn is(policy: &str, asked: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kevel_registry::selectors::NO_SELECTORS;
     use kevel_server::authorization::Decision;
-    use kevel_server::selectors::NO_SELECTORS;
 
     fn load(text: &str) -> Result<Abac, String> {
         let folder = tempfile::tempdir().unwrap();

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use kevel_api::value::{Map, Value};
 use kevel_clock::Stopwatch;
+use kevel_registry::selectors::NO_SELECTORS;
 use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Decision, Opinion};
-use kevel_server::selectors::NO_SELECTORS;
 
 use super::Rbac;
 use super::policy::{Kind, Policy};

@@ -11,9 +11,9 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_component::future::Pending;
 use kevel_registry::resource::{CreateRequest, Created, Creater};
+use kevel_registry::selectors::NO_SELECTORS;
 use kevel_registry::user::User;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
-use kevel_server::selectors::NO_SELECTORS;
 
 use super::selectors;
 

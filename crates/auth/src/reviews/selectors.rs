@@ -4,7 +4,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name::{is_label_key, is_label_value};
 use kevel_api::selector::{field, label};
 use kevel_api::value::Value;
-use kevel_server::selectors::Selectors;
+use kevel_registry::selectors::Selectors;
 
 /// Parsed selectors, and whether parts could not be parsed.
 #[derive(Debug, Default)]

@@ -81,7 +81,7 @@ const IN_MANIFESTS: [&Kind; 6] = [
 ];
 
 /// Problems of an object in a manifest file: those of a new object in the API, but that the reserved suffix is allowed.
-pub(crate) fn manifest_errors(kind: &str, object: &Value) -> FieldErrors {
+pub fn manifest_errors(kind: &str, object: &Value) -> FieldErrors {
     let is_named = |known: &&&Kind| {
         known.definitions().any(|it| it.version == MANIFEST_VERSION && it.kind == kind)
     };

@@ -1,8 +1,8 @@
 //! Flags of the admission chain.
 
 use crate::flags::{EFFECTIVE, Given, Strings, section};
+use kevel_admission_plugins::{PLUGINS, Registration};
 use kevel_api::quote::quote;
-use kevel_controlplane::admission::{PLUGINS, Registration};
 
 section! {
     /// Options of the admission chain.

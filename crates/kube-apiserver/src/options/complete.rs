@@ -311,7 +311,7 @@ impl ServerRunOptions {
 impl CompletedOptions {
     /// ID of this server in its cluster, as in its identity lease.
     pub fn server_id(&self) -> String {
-        kevel_server::identity::server_id(&self.hostname)
+        kevel_component::identity::server_id(&self.hostname)
     }
 
     /// Built-in resources that are served.

@@ -1,7 +1,7 @@
 //! Names in the flags that do not exist, and those that were meant. The reference's messages have no place for them: they
 //! are logged beside.
 
-use kevel_controlplane::admission::PLUGINS;
+use kevel_admission_plugins::PLUGINS;
 use kevel_features::Feature;
 
 use super::ServerRunOptions;

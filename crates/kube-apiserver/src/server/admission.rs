@@ -7,12 +7,12 @@ use kevel_admission::cel::MatchConditionMetrics;
 use kevel_admission::manifest::ManifestMetrics;
 use kevel_admission::predicates::Matcher;
 use kevel_admission::webhook::WebhookMetrics;
+use kevel_admission_plugins::{self as admission_plugins, Context, TolerationSeconds};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_auth::Escalation;
 use kevel_codec::json::{Unknown, encode_any};
 use kevel_codec::yaml;
-use kevel_controlplane::admission::{self, Context, TolerationSeconds};
 use kevel_extensions::Extensions;
 use kevel_features::Feature;
 use kevel_registry::admission::Admission;
@@ -77,8 +77,8 @@ pub fn admission(
         follow: &follow,
     };
     let names = &config.options.admission_plugins;
-    let mut plugins = admission::plugins(names, &context)?;
-    plugins.extend(admission::always(&context)?);
+    let mut plugins = admission_plugins::plugins(names, &context)?;
+    plugins.extend(admission_plugins::always(&context)?);
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
     if !config.options.controllers().is_empty() {

@@ -15,8 +15,8 @@ pub use rules::{NonResourceRule, ResourceRule, Rules};
 pub use union::Union;
 
 use crate::request_info::RequestInfo;
-use crate::selectors::Selectors;
 use kevel_component::future::Pending;
+use kevel_registry::selectors::Selectors;
 use kevel_registry::user::User;
 
 /// Authorizes requests (upstream: `authorizer.Authorizer`).

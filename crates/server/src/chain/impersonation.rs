@@ -24,9 +24,9 @@ use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::Metrics;
 use crate::request::Request;
-use crate::selectors::NO_SELECTORS;
 use kevel_component::future::Pending;
 use kevel_registry::latency::Phase;
+use kevel_registry::selectors::NO_SELECTORS;
 use kevel_registry::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED, User};
 
 /// Replaces the user of a request by the one that its headers name, if that is permitted.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kevel_component::future::Pending;
 use kevel_registry::resource::Resource;
+use kevel_registry::selectors::Selectors;
 use kevel_registry::user::{ALL_AUTHENTICATED, User};
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::selectors::Selectors;
 
 use super::SEARCH_PATH;
 
