@@ -1,5 +1,5 @@
 # For the scripts beside it: a server started without flags, ended with the script.
-#   . server.sh; start_server PATH   sets `dir` (data, log) and `pid`
+#   . server.sh; start_server PATH [FLAG...]   sets `dir` (data, log) and `pid`
 # and `fail TEXT`, which shows the end of the server's log.
 
 dir=$(mktemp -d)
@@ -15,10 +15,11 @@ stop_server() {
 
 # A port below those that outgoing connections are given may still be somebody's: then another one.
 start_server() {
-  local attempt
+  local attempt program=$1
+  shift
   for attempt in $(seq 20); do
-    rm -rf "$dir/data"
-    "$1" --data-dir "$dir/data" --secure-port $((20000 + RANDOM % 12000)) >"$dir/log" 2>&1 &
+    rm -rf "$dir/data" && : >"$dir/log"
+    "$program" --data-dir "$dir/data" "$@" --secure-port $((20000 + RANDOM % 12000)) >"$dir/log" 2>&1 &
     pid=$!
     until grep -q '"Ready"' "$dir/log"; do
       kill -0 "$pid" 2>/dev/null || break

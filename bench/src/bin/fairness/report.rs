@@ -69,7 +69,8 @@ impl Results {
         }
     }
 
-    /// Renews `bench/FAIRNESS.md`, `bench/fairness.json` and `bench/fairness.svg`.
+    /// Renews `bench/FAIRNESS.md`, `bench/fairness.json` and `bench/fairness.svg`, and the plot of
+    /// `docs/performance.md`.
     pub fn write(&self) -> Result<()> {
         let Sizes { pods, clients, kubelets, seconds } = self.sizes;
         let page = format!(
@@ -88,6 +89,7 @@ impl Results {
         fs::write(folder.join("FAIRNESS.md"), page)?;
         fs::write(folder.join("fairness.json"), format!("{:#}\n", self.json()))?;
         fs::write(folder.join("fairness.svg"), self.plot())?;
+        fs::write(tree().join("docs/images/fairness.svg"), self.plot())?;
         Ok(())
     }
 

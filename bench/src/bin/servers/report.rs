@@ -69,7 +69,8 @@ impl Results {
         text
     }
 
-    /// Renews `bench/RESULTS.md`, `bench/results.json` and `bench/results.svg`.
+    /// Renews `bench/RESULTS.md`, `bench/results.json` and `bench/results.svg`, and the plot of
+    /// `docs/performance.md`.
     pub fn write(&self) -> Result<()> {
         let Sizes { pods, watchers, rounds } = self.sizes;
         let page = format!(
@@ -88,6 +89,7 @@ impl Results {
         fs::write(folder.join("RESULTS.md"), page)?;
         fs::write(folder.join("results.json"), format!("{:#}\n", self.json()))?;
         fs::write(folder.join("results.svg"), self.plot())?;
+        fs::write(tree().join("docs/images/results.svg"), self.plot())?;
         Ok(())
     }
 
