@@ -30,7 +30,7 @@ const ANNOTATIONS: &str = ".image-policy.k8s.io/";
 const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
 /// Capacity of the cache of answers.
 const MAX_ANSWERS: usize = 1024;
-/// Says in a configuration that there is to be none.
+/// Value in a configuration that disables a setting.
 const NONE: i64 = -1;
 
 const SECOND: i64 = 1_000_000_000;

@@ -179,7 +179,7 @@ pub struct Context<'a> {
     pub resolve: Resolve,
     /// The ways to webhooks.
     pub egress: EgressSelector,
-    /// Takes what a plug-in runs for as long as the server does, under the plug-in's name.
+    /// Starts a plug-in's background task, under the plug-in's name.
     pub follow: &'a dyn Fn(&'static str, Pending<'static, ()>),
 }
 

@@ -108,7 +108,7 @@ impl LimitRanger {
         })
     }
 
-    /// Holds what is asked for, by the type of the limits, to all of them.
+    /// Checks requests and limits against all limits of their type.
     fn check<'a>(
         &self,
         attributes: &Attributes<'_>,
@@ -180,7 +180,7 @@ impl Facts for LimitRange {
 }
 
 impl LimitRange {
-    /// Gives containers what they do not say, and notes it.
+    /// Sets default requests and limits of containers, and records them in an annotation.
     fn complete(&self, pod: &mut Value, room: &mut usize) -> Result<(), StatusError> {
         if self.requests.is_empty() && self.default_limits.is_empty() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Whether it is said what a pod needs: when it is new, or changes its size.
+/// Whether the write sets a pod's resources: a creation, or a resize.
 fn concerns_pod(attributes: &Attributes<'_>) -> bool {
     attributes.concerns("", "pods")
         && matches!(

@@ -19,7 +19,7 @@ const FEATURES: [(&str, Needs); 2] = [
     ("InPlacePodVerticalScalingInitContainers", resizes_init_container),
 ];
 
-/// Whether a pod and what it was before differ in a way that needs something.
+/// Test whether a pod's update needs a feature of its node.
 type Needs = fn(&Value, &Value) -> bool;
 
 /// `NodeDeclaredFeatureValidator`, as the command line knows it.
@@ -108,7 +108,7 @@ impl Plugin for NodeDeclaredFeatureValidator {
     }
 }
 
-/// Whether what is wanted of a pod changes while it is on a node.
+/// Whether the spec of a scheduled pod changes.
 pub(super) fn changes_on_node(pod: &Value, old: &Value) -> bool {
     let generation = |pod: &Value| pod.at(&["metadata", "generation"]).and_then(Value::as_int);
     !pod.str_at(&["spec", "nodeName"]).is_empty() && generation(pod) != generation(old)

@@ -154,7 +154,7 @@ struct GroupPolicy {
     name: String,
     /// Whether its pods are scheduled all or none.
     gang: bool,
-    /// The UID of what controls it.
+    /// UID of the controlling owner.
     controller: Option<String>,
 }
 

@@ -33,7 +33,7 @@ pub const MUTATING: Registration = Registration::on(mutating::NAME, |context| {
     }
 });
 
-/// Judges what the others made of an object.
+/// Registration of `ValidatingAdmissionPolicy`.
 pub const VALIDATING: Registration = Registration::on(validating::NAME, |context| {
     let kind = "ValidatingAdmissionPolicyConfiguration";
     let manifests = manifests(context, validating::NAME, kind)?;

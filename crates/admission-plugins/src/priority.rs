@@ -227,7 +227,7 @@ impl Facts for PriorityFacts {
     }
 }
 
-/// An update that does not say what was computed does not take it away.
+/// Keeps computed fields that an update leaves out.
 fn keep(pod: &mut Value, old: Option<&Value>) {
     for field in ["priority", "preemptionPolicy"] {
         let kept = old.and_then(|old| old.at(&["spec", field]));

@@ -24,7 +24,7 @@ const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 /// Extra of a user with the node on which a token is used.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Asks for what claims need beyond the right to write them.
+/// Authorizes writes of ResourceClaims that need more permissions than the write itself.
 pub struct ResourceClaims {
     authorizer: Arc<dyn Authorizer>,
     namespaces: Lister,

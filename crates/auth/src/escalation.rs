@@ -31,7 +31,8 @@ impl std::fmt::Debug for Escalation {
 }
 
 impl Escalation {
-    /// `rbac` knows what writers hold; `authorizer`, the whole server's, what else they may.
+    /// Creates the plug-in. `rbac` has the rules of writers; `authorizer`, the server's whole one, decides on the verbs
+    /// `escalate` and `bind`.
     pub fn new(rbac: Arc<Rbac>, authorizer: Arc<dyn Authorizer>) -> Self {
         Escalation { rbac, authorizer }
     }

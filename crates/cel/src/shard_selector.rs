@@ -30,7 +30,7 @@ pub enum ShardSelectorError {
         "shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind {0}"
     )]
     Path(u8),
-    /// A path that shards do not go by.
+    /// Field path that is not supported for shards.
     #[error("unsupported field path {}; supported: object.metadata.uid, object.metadata.namespace", quote(.0))]
     Field(String),
     /// A bound that is no text or no number.

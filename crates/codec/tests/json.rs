@@ -393,7 +393,7 @@ fn error_of_depth(document: &str) -> String {
     error("ControllerRevision", document)
 }
 
-/// Debug builds have the largest frames; a request's task has 2 MiB.
+/// Reads deeply nested JSON on a small stack: debug builds have the largest frames; a request's task has 2 MiB.
 #[test]
 fn the_deepest_trees_fit_in_a_small_stack() {
     let schemas =

@@ -89,7 +89,7 @@ impl FairQueue {
         ticket
     }
 
-    /// Takes what was granted to a ticket, or waits on.
+    /// Takes the permit granted to a ticket, or keeps waiting.
     fn poll(&mut self, flow: ComputeFlow, ticket: Ticket, waker: &Waker) -> Poll<()> {
         if self.granted.remove(&ticket) {
             return Poll::Ready(());

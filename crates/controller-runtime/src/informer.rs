@@ -30,7 +30,7 @@ pub struct Informer {
     synced: watch::Sender<bool>,
 }
 
-/// Whether an informer has told of all objects that there were when it started (upstream: `HasSynced`).
+/// True once an informer has delivered all objects that existed at its start (upstream: `HasSynced`).
 #[derive(Clone, Debug)]
 pub struct HasSynced(watch::Receiver<bool>);
 

@@ -39,7 +39,7 @@ struct Quotas {
     queue: Arc<WorkQueue>,
 }
 
-/// Facts of a quota that decide what it counts.
+/// Fields of a quota that determine its usage: scopes and limited resources.
 struct QuotaLimits {
     hard: ResourceList,
     scopes: Vec<Scope>,

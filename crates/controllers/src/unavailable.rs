@@ -11,10 +11,10 @@ pub enum Unavailable {
         /// Plural of the resource.
         plural: &'static str,
     },
-    /// It needs a certificate authority, and the server has none of its own.
+    /// The controller needs a certificate authority, and the server has none of its own.
     #[error("the server has no certificate authority of its own")]
     NoAuthority,
-    /// It signs tokens, and the server has no key for that.
+    /// The controller signs tokens, and the server has no key for that.
     #[error("the server has no key that signs tokens of service accounts")]
     NoSigningKey,
 }

@@ -15,7 +15,7 @@ use crate::system_namespaces;
 /// Namespace of the leases.
 const NAMESPACE: &str = "kube-system";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-/// Says that a lease is a server's identity, and what kind of server it is.
+/// Label that marks a lease as a server's identity, with the kind of server.
 const LABEL: &str = "apiserver.kubernetes.io/identity";
 const SERVER: &str = "kube-apiserver";
 /// Says where other servers reach this one.
@@ -37,14 +37,14 @@ pub struct IdentityLease {
     /// Address at which peers reach the server, if it is published.
     peer_address: Option<String>,
     holder: String,
-    /// Given when the lease is to be given back.
+    /// Signal to delete the lease.
     stopped: Signal,
-    /// Held by who writes the lease.
+    /// Lock of writes to the lease.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl IdentityLease {
-    /// `id` is what the server is called (see `kevel_component::identity`).
+    /// Creates the lease of a server with this ID (see `kevel_component::identity`).
     pub fn new(client: Client, id: String, hostname: String, peer_address: Option<String>) -> Self {
         let holder = format!("{id}_{}", uuid::Uuid::new_v4());
         let (stopped, writing) = (Signal::new("IdentityLeaseGivenBack"), Arc::default());

@@ -1,4 +1,4 @@
-//! Rows for the built-in kinds, out of the definitions and what each kind says of itself.
+//! Rows of the built-in kinds, built from the definitions and the `Kind` values.
 
 mod storages;
 
@@ -73,7 +73,7 @@ impl Creaters {
         }
     }
 
-    /// Finds creaters of what no kind says has one.
+    /// Finds creaters that no kind uses.
     fn check_needed(&self) -> Result<(), String> {
         let needed = |group: &str, path: &str| {
             let (plural, sub) = path.split_once('/').unwrap_or((path, ""));

@@ -39,7 +39,7 @@ pub struct Field<'v, 'p> {
 struct Context<'c> {
     errors: &'c RefCell<FieldErrors>,
     capabilities: &'c Capabilities,
-    /// The object, whose kind says of what type values are.
+    /// The whole object; its kind determines the types of values in messages.
     root: &'c Value,
 }
 
@@ -130,7 +130,7 @@ impl<'v, 'p> Field<'v, 'p> {
         self.to(value, self.path.index(index))
     }
 
-    /// The same value, called something else.
+    /// The same value under another path.
     pub fn named<'f>(&'f self, path: Path<'f>) -> Field<'v, 'f> {
         self.to(self.value, path)
     }
@@ -256,7 +256,7 @@ impl Field<'_, '_> {
         self.context.errors.borrow_mut().push(error);
     }
 
-    /// Adds an error that is made only if it is told.
+    /// Adds an error that is built only if it is reported.
     pub fn add(&self, error: impl FnOnce() -> FieldError) {
         match self.is_full() {
             true => self.context.errors.borrow_mut().add_untold(1),
@@ -314,7 +314,7 @@ impl Field<'_, '_> {
         self.error(FieldErrorKind::Duplicate, value, "");
     }
 
-    /// Something is wrong with what is not shown.
+    /// Adds an `Invalid` error that does not show the value.
     pub fn invalid_silently(&self, detail: impl Into<Cow<'static, str>>) {
         self.error(FieldErrorKind::Invalid, BadValue::Omitted, detail);
     }
@@ -344,7 +344,7 @@ impl Field<'_, '_> {
         self.add(|| FieldError::not_supported(&self.path, self.bad_value_as_json(), supported));
     }
 
-    /// The same of a value that is shown as `value`.
+    /// Adds a `NotSupported` error that shows `value`.
     pub fn unsupported_as(&self, value: impl Into<BadValue>, supported: &[&str]) {
         self.add(|| FieldError::not_supported(&self.path, value, supported));
     }
@@ -352,7 +352,7 @@ impl Field<'_, '_> {
 
 /// Checks that many kinds have in common.
 impl Field<'_, '_> {
-    /// Something must be said.
+    /// Requires that the field is set.
     pub fn must(&self, detail: &'static str) -> bool {
         if self.is_empty() {
             self.required(detail);
@@ -367,7 +367,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// A name of a certain form, which must be said.
+    /// Requires a name that satisfies a format.
     pub fn must_form(&self, detail: &'static str, problems: fn(&str) -> Problems) {
         if self.must(detail) {
             self.form(problems);
@@ -388,7 +388,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// One of some values, which must be said.
+    /// Requires one of the supported values.
     pub fn must_one_of(&self, detail: &'static str, supported: &[&str]) {
         if self.must(detail) {
             self.one_of(supported);

@@ -61,11 +61,11 @@ enum FlagForm {
 /// Effect of a flag of etcd on the stand-in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlagEffect {
-    /// It is followed; the text is its help.
+    /// The flag has an effect; the text is its help.
     Followed(&'static str),
-    /// It is accepted: it is about what the stand-in does not have (peers, a log of its own, syncs).
+    /// The flag is accepted without an effect: the stand-in has no peers, no log of its own, no syncs.
     Ignored,
-    /// It is refused, unless it is switched off: only an etcd can follow it.
+    /// The flag is refused unless it is off: only an etcd can follow it.
     Refused,
 }
 

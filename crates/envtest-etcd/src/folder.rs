@@ -22,7 +22,7 @@ const MODE: u32 = 0o700;
 /// The folder cannot be used.
 #[derive(Debug, Error)]
 pub enum FolderError {
-    /// It is the folder of a real etcd.
+    /// The folder belongs to a real etcd.
     #[error(
         "--data-dir {0} holds the data of a real etcd, which this stand-in cannot read: choose another folder"
     )]

@@ -25,7 +25,7 @@ impl Gated {
     }
 }
 
-/// Drops what no feature lets in; `old` is the object that is replaced.
+/// Drops fields whose gates are off, unless `old`, the replaced object, has them.
 pub fn drop_gated(object: &mut Value, old: Option<&Value>, gated: &[Gated], features: &FeatureSet) {
     let off = |gated: &&Gated| !gated.gates.iter().all(|gate| features.has(*gate));
     for gated in gated.iter().filter(off) {
@@ -74,7 +74,7 @@ fn has(value: &Value, path: &str) -> bool {
     }
 }
 
-/// Removes what stands at a path, which ends in a name.
+/// Removes the value at a path, which ends in a name.
 fn remove(value: &mut Value, path: &str, emptied: usize) {
     match (path.split_once('.'), value) {
         (None, Value::Map(map)) => {

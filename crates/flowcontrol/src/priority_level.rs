@@ -32,7 +32,7 @@ struct LevelState {
     quiescing: bool,
     /// Whether the level is out of use: requests that still arrive must be classified again.
     retired: bool,
-    /// Whether the controller was told that the level has drained.
+    /// Whether the controller knows that the level has drained.
     reported: bool,
     /// Time at which the controller will call `tick`.
     alarm: Option<Instant>,

@@ -24,7 +24,7 @@ pub use kevel_clock::ManualClock;
 pub struct Server {
     running: RunningServer,
     kubeconfig: PathBuf,
-    /// Keys and certificates, and what is stored unless it is in memory. Goes with the server.
+    /// Folder of keys and certificates, and of the store unless it is in memory. Removed with the server.
     _directory: Option<TempDir>,
 }
 
@@ -73,7 +73,7 @@ impl Builder {
         self
     }
 
-    /// Keeps what is stored in a directory, for the next start.
+    /// Stores objects in a directory, for the next start.
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(directory.into());
         self

@@ -105,7 +105,7 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs what comes of the feature gates that were switched.
+/// Logs the effect of the given feature gates.
 fn log_gates(gates: &FeatureGates) {
     for Notice { stage, feature, value } in gates.notices() {
         info!(
@@ -130,7 +130,7 @@ fn log_gates(gates: &FeatureGates) {
     }
 }
 
-/// Logs as the flags say, or in text if they make no sense, so that this can be told.
+/// Starts logging as the flags say, or as text if they are invalid, so that the error can be logged.
 fn start_logging(
     options: &ServerRunOptions,
     gates: Result<FeatureGates, String>,
@@ -146,7 +146,7 @@ fn start_logging(
     checked
 }
 
-/// A mistake in the arguments is told plainly: there is no log yet.
+/// Prints an error of the arguments: there is no log yet.
 fn refuse(message: &str) -> ExitCode {
     eprintln!("Error: {message}");
     ExitCode::FAILURE

@@ -155,7 +155,7 @@ impl LogRunner {
         Err(LogRunnerError::Start(command.exec()))
     }
 
-    /// Runs the command as a child, and copies what it prints to the file and to standard output.
+    /// Runs the command as a child, and copies its output to the file and to standard output.
     fn copy(&self, mut command: Command, file: &File) -> Result<ExitCode, LogRunnerError> {
         let (reader, writer) = io::pipe().map_err(LogRunnerError::Start)?;
         if self.redirect_stderr {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Small objects of all sizes, made by one thread and freed by another, are what a request is made of.
+/// mimalloc suits requests: small objects of all sizes, allocated by one thread and freed by another.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

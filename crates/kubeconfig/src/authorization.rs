@@ -1,4 +1,4 @@
-//! Headers that say who calls a server.
+//! Headers with the credentials of a client.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{Credentials, ExecCredentials, ExecError, ExecPlugin, ImpersonatedUser};
 
-/// The headers that say who calls.
+/// Credentials of a client, as request headers.
 #[derive(Debug)]
 pub struct CallAuthorization {
     source: CredentialsSource,
@@ -100,7 +100,7 @@ impl CallAuthorization {
         Ok(CallHeaders { headers, of_plugin })
     }
 
-    /// Asks the plug-in again because the server has refused what it gave. The next call has the new credentials.
+    /// Runs the plug-in again after the server has refused its credentials. The next call has the new ones.
     pub async fn refused(&self, shown: Option<Arc<ExecCredentials>>) {
         let (CredentialsSource::Exec(plugin), Some(refused)) = (&self.source, shown) else {
             return;

@@ -10,7 +10,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{0}")]
     Read(std::io::Error),
-    /// It is neither YAML nor JSON.
+    /// The file is neither YAML nor JSON.
     #[error("error loading config file: {0}")]
     Syntax(String),
     /// The current context is not listed.

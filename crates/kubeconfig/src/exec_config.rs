@@ -21,11 +21,11 @@ pub(crate) struct ExecConfig {
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
     pub api_version: String,
-    /// Hint for who has not installed the program.
+    /// Hint that is shown if the program is not installed.
     pub install_hint: String,
     /// The plug-in insists on a terminal, which a server does not have.
     pub needs_terminal: bool,
-    /// Description of the cluster, if it is told.
+    /// Description of the cluster for the plug-in, if `provideClusterInfo` is set.
     pub cluster: Option<Value>,
 }
 

@@ -75,7 +75,7 @@ impl Runes {
         Runes(ranges)
     }
 
-    /// The same set for the `regex` crates, without surrogates, which they do not have.
+    /// Set for the `regex` crates: without surrogates, which they do not have.
     pub fn class(&self) -> ClassUnicode {
         let (first, last) = SURROGATES;
         let parts = self.0.iter().flat_map(|(low, high)| {

@@ -74,7 +74,7 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// The authenticated user.
     pub user: &'a User,
-    /// Whether nothing is to be written.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
     /// Warnings for the client.
     pub warnings: &'a Warnings,
@@ -95,7 +95,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The kind of what is sent: the row's, or that of the subresource (`Scale`, `Eviction`).
+    /// Kind of the body: the row's, or that of the subresource (`Scale`, `Eviction`).
     pub fn kind(&self) -> &'a GroupVersionKind {
         self.resource.kind_of(self.subresource)
     }
@@ -110,7 +110,7 @@ impl<'a> Attributes<'a> {
         self.resource.plural == plural && self.resource.kind.group == group
     }
 
-    /// Whether an update touches only what the garbage collector writes.
+    /// Whether an update changes only finalizers and owner references.
     pub fn only_collected(&self, object: &Value) -> bool {
         let Some(old) = self.old else { return false };
         let rest = |object: &Value| {
@@ -180,8 +180,8 @@ pub trait Plugin: Send + Sync + 'static {
         false
     }
 
-    /// Rules for new objects of a kind that go by more than the object. What is wrong is told together with what the
-    /// kind's own rules say, before it.
+    /// Validates a new object by more than the object itself, such as other objects. The errors precede those of the
+    /// strategy.
     fn check_new<'a>(
         &'a self,
         _attributes: &'a Attributes<'a>,
@@ -190,7 +190,7 @@ pub trait Plugin: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// The same for changed objects; `attributes.old` is the object before.
+    /// Validates a changed object by more than the object itself; `attributes.old` is the object before.
     fn check_update<'a>(
         &'a self,
         _attributes: &'a Attributes<'a>,
@@ -281,7 +281,7 @@ impl Admission {
         Ok(errors)
     }
 
-    /// Errors of a changed object by plug-ins with rules of kinds.
+    /// Validation errors of plug-ins for a changed object.
     pub async fn check_update(
         &self,
         attributes: &Attributes<'_>,

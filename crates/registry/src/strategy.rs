@@ -238,7 +238,7 @@ pub const ALL_METADATA: [&str; 13] = [
 pub enum Dependents {
     /// The garbage collector deletes them.
     Collected,
-    /// They are orphaned.
+    /// Dependents are orphaned.
     Orphaned,
     /// The kind has no dependents.
     Ignored,

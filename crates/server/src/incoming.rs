@@ -29,8 +29,8 @@ const MOST_BESIDE_ANSWER: u64 = MAX_BODY as u64;
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Option<Incoming>,
-    /// Whether the client need not be told to continue: it did not send `Expect: 100-continue`, or the body has been
-    /// read from.
+    /// Whether `100 Continue` is not needed: the client did not send `Expect: 100-continue`, or the body has been read
+    /// from.
     wanted: bool,
     left: Left,
 }

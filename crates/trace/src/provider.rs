@@ -40,7 +40,7 @@ impl Sampling {
 pub enum Parent {
     /// The current span, or the client's if it has sent one.
     Trusted(Option<RemoteContext>),
-    /// None, as the client may not decide what is recorded; a span that it has sent is linked.
+    /// No parent, because the client may not decide about recording; its own span is linked.
     Untrusted(Option<RemoteContext>),
 }
 
@@ -105,7 +105,7 @@ impl TraceProvider {
         TraceSpan::of(parent.with_span(span))
     }
 
-    /// Sends what is recorded, and stops. Blocks for some seconds if the collector does not answer.
+    /// Sends the recorded spans, and stops. Blocks for some seconds if the collector does not answer.
     pub fn shut_down(&self) -> OTelSdkResult {
         self.sdk.shutdown_with_timeout(SHUTDOWN)
     }

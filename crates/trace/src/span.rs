@@ -136,7 +136,7 @@ impl TraceSpan {
         });
     }
 
-    /// The same span, which ends with the first of both that is dropped.
+    /// Shared handle to the span, which ends with the first handle that is dropped.
     pub fn share(&self) -> TraceSpan {
         TraceSpan(self.0.clone())
     }

@@ -168,7 +168,7 @@ fn needed(
     needed
 }
 
-/// Prints the faults that nothing noticed; their number.
+/// Prints the faults that no test noticed, and returns their number.
 fn report(name: &str, list: &FaultList, verdicts: &[(usize, KillVerdict)]) -> usize {
     let mut failed = 0;
     for (index, verdict) in verdicts {

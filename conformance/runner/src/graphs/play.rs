@@ -25,7 +25,7 @@ const WORKERS: usize = 16;
 /// State of each graph: a line for each object.
 pub type GraphSnapshot = BTreeMap<usize, Vec<String>>;
 
-/// A graph on a server.
+/// A garbage-collection scenario (objects with owners) on a server.
 #[derive(Debug)]
 pub struct Play {
     graph: DeletionGraph,

@@ -69,7 +69,7 @@ impl PodSecurity {
         })
     }
 
-    /// A pod is judged, or what pods are made of.
+    /// Evaluates a pod, or the pod template of a workload, against the namespace's policy.
     async fn check(
         &self,
         attributes: &Attributes<'_>,
@@ -198,7 +198,7 @@ impl PodSecurity {
         Ok(self.configuration.defaults.of(|label| namespace.label(label)))
     }
 
-    /// A namespace that asks for more than can be read is refused; pods in it that do not do as it asks are told of.
+    /// Refuses a namespace with invalid labels; warns of existing pods that violate a new policy.
     async fn check_namespace(
         &self,
         attributes: &Attributes<'_>,
@@ -247,7 +247,7 @@ impl PodSecurity {
         !class.is_empty() && classes.iter().any(|listed| listed == class)
     }
 
-    /// Tells that what a namespace asks for is not done.
+    /// Warns that the policy of an exempt namespace is not enforced.
     fn warn_of_exemption(&self, attributes: &Attributes<'_>, namespace: &Value, policy: &Policy) {
         if policy.is_privileged() || policy.is_like(&self.configuration.defaults) {
             return;

@@ -60,7 +60,7 @@ pub(crate) struct RemoteAvailability {
     client: Client,
     metrics: AvailabilityMetrics,
     pub queue: Arc<WorkQueue>,
-    /// Time of the last check of each.
+    /// Time of the last availability check, by APIService.
     looked: Arc<Mutex<HashMap<String, Instant>>>,
 }
 

@@ -28,7 +28,7 @@ use crate::Rbac;
 pub struct Lasting {
     /// Roles and bindings.
     pub rbac: Arc<Rbac>,
-    /// The graph of nodes and what they need, where it is asked.
+    /// Node authorizer, if a configuration uses it.
     pub node: Option<Arc<NodeAuthorizer>>,
     /// The policy file, where it is asked.
     pub abac: Option<Arc<Abac>>,
@@ -176,7 +176,7 @@ impl Authorizer for Configured {
     }
 }
 
-/// A duration; what is below zero is none.
+/// Converts a duration; a negative one becomes zero.
 fn span(duration: kevel_api::duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(duration.0).unwrap_or(0))
 }

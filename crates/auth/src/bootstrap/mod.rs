@@ -57,7 +57,7 @@ pub fn hook(
     }
 }
 
-/// Puts the policy in place; what fails is tried again for a while.
+/// Creates and completes the default policy; failed objects are retried for a while.
 pub async fn ensure_policy(client: &Client, on: &Gates) -> HookResult {
     let deadline = timer_now() + PATIENCE;
     while !ensure_once(client, on).await {

@@ -168,7 +168,7 @@ impl Rbac {
         self.publish(&following);
     }
 
-    /// Shows readers what was taken in, once all kinds have been loaded.
+    /// Publishes the index to readers, once all kinds have been loaded.
     fn publish(&self, following: &Following) {
         let loaded = |kind| following.progress.get(&kind).is_some_and(|p: &Progress| p.loaded);
         if Kind::ALL.into_iter().all(loaded) {

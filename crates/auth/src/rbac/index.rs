@@ -93,7 +93,7 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    /// The same with another binding, in the place of one of its name.
+    /// Copy of the entry with a binding added, or replaced if one has its name.
     pub fn with(&self, binding: &Arc<Binding>) -> Self {
         kevel_compute::charge(self.bindings.len() / 8);
         let mut bindings = self.bindings.clone();
@@ -104,7 +104,7 @@ impl Grants {
         Grants { bindings, held: ArcSwapOption::empty() }
     }
 
-    /// The same without a binding; `None` if that was the last.
+    /// Copy of the entry without a binding; `None` if that was the last.
     pub fn without(&self, name: &str) -> Option<Self> {
         kevel_compute::charge(self.bindings.len() / 8);
         let others = self.bindings.iter().filter(|known| known.name() != name);

@@ -64,12 +64,12 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what stands before so many elements of a list.
+/// Appends the head of a list with this many elements.
 pub fn encode_array_head(elements: usize, out: &mut Vec<u8>) {
     ItemHead::write(ARRAY, elements as u64, out);
 }
 
-/// Appends what stands before so many entries of a map.
+/// Appends the head of a map with this many entries.
 pub fn encode_map_head(entries: usize, out: &mut Vec<u8>) {
     ItemHead::write(MAP, entries as u64, out);
 }

@@ -82,7 +82,7 @@ pub enum Error {
     },
     /// A simple value in two bytes that has one byte.
     InvalidSimpleValue(u64),
-    /// The end of what has not begun.
+    /// A break code outside of an item of indefinite length.
     UnexpectedBreak,
     /// A chunk of a string that is none of its type.
     WrongChunk {
@@ -140,7 +140,7 @@ pub enum Error {
     },
     /// A byte string that should be base64 and is not, from this byte on.
     Base64(usize),
-    /// A text that is not what the value's type says: a quantity, a time, a document.
+    /// A text that does not fit the value's type: a quantity, a time, a document.
     Invalid(String),
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Major, Result};
 
-/// The information of a length that is not told before: items until a break.
+/// Additional information of an item of indefinite length: its content ends with a break.
 pub(super) const INDEFINITE: u8 = 31;
 /// The end of an item of indefinite length.
 pub(super) const BREAK: u8 = 0xff;
@@ -24,7 +24,7 @@ pub(super) struct ItemHead {
 }
 
 impl ItemHead {
-    /// Whether the length is not told.
+    /// Whether the length is indefinite.
     pub(super) fn is_indefinite(self) -> bool {
         self.information == INDEFINITE
     }

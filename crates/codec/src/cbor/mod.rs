@@ -68,9 +68,9 @@ mod tag {
     pub const BIG_NUMBERS: [u64; 2] = [2, 3];
     /// Byte strings inside become base64 with the alphabet of URLs where a text is wanted.
     pub const BASE64_URL: u64 = 21;
-    /// The same in base64.
+    /// Tag of a byte string that is expected in base64.
     pub const BASE64: u64 = 22;
-    /// The same in hexadecimal.
+    /// Tag of a byte string that is expected in hexadecimal.
     pub const BASE16: u64 = 23;
     /// See [`super::SELF_DESCRIBED`].
     pub const SELF_DESCRIBED: u64 = 55799;

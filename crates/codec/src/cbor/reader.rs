@@ -86,7 +86,7 @@ impl<'i> CborReader<'i> {
         well_formed::skip(&mut self.rest)
     }
 
-    /// The bytes of the next item, which is passed.
+    /// Bytes of the next item, which is skipped.
     pub fn raw(&mut self) -> Result<&'i [u8]> {
         let before = self.rest;
         self.skip()?;
@@ -105,7 +105,7 @@ impl<'i> CborReader<'i> {
         Ok(())
     }
 
-    /// Checks what stands behind tags that mean something. An item with a wrong one is passed.
+    /// Validates the content of tags with a meaning. An item with a wrong one is skipped.
     pub fn check_tags(&mut self) -> Result<()> {
         let mut rest = self.rest;
         while rest.first().is_some_and(|byte| Major::of(*byte) == Major::Tag) {
@@ -119,7 +119,7 @@ impl<'i> CborReader<'i> {
         Ok(())
     }
 
-    /// Reads what stands behind the tags before an item. What they say of the byte strings inside counts up to its end.
+    /// Reads the content of the tags before an item. Their expected encoding of byte strings applies up to its end.
     pub fn tagged<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_tags()?;
         let later = self.later;
@@ -132,7 +132,7 @@ impl<'i> CborReader<'i> {
         value
     }
 
-    /// Reads what stands inside of a list, map or struct.
+    /// Reads the content of a list, map or struct, one level deeper.
     pub fn down<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
             self.skip()?;

@@ -19,7 +19,7 @@ use crate::{base64, json};
 const NULL: &[u8] = b"\xf6";
 
 impl CborReader<'_> {
-    /// A value whose type reads itself, normalised to what it writes back.
+    /// Reads a value whose type has its own parser, normalised to its printed form.
     pub(super) fn own_reader(&mut self, scalar: Scalar) -> Result<Value> {
         self.pass_self_described()?;
         self.check_tags()?;
@@ -180,7 +180,7 @@ impl CborReader<'_> {
         }
     }
 
-    /// A document, or null and a note of what is wrong with it.
+    /// Document, or null with a recorded error.
     fn noted(&mut self, document: Result<Value>, why: impl FnOnce(&Error) -> String) -> Value {
         document.unwrap_or_else(|error| {
             if self.document.is_none() {

@@ -34,7 +34,7 @@ struct OpenItem {
     major: Major,
     /// Number of items to come; `None` up to a break.
     left: Option<u64>,
-    /// Number of items that have come, where that is not told before.
+    /// Number of items so far, if the length is indefinite.
     seen: u64,
     depth: usize,
 }
@@ -118,7 +118,7 @@ impl OpenItem {
     }
 }
 
-/// A head with what can be wrong with it by itself.
+/// Reads a head, and checks it by itself.
 fn head(input: &mut &[u8]) -> Result<ItemHead> {
     let head = ItemHead::read(input)?;
     let ItemHead { major, information, argument } = head;

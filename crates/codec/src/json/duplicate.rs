@@ -48,7 +48,7 @@ impl<'t> Decoder<'_, 't> {
     }
 }
 
-/// Whether `null` keeps the value of an earlier occurrence.
+/// Whether `null` for a repeated key keeps the earlier value.
 fn null_keeps(ty: &Type, prior: &Value) -> bool {
     match ty {
         Type::Struct(_) => true,

@@ -18,7 +18,7 @@ use crate::unavailable::Unavailable;
 const NAME: &str = "bootstrap-signer-controller";
 /// Namespace and name of the signed ConfigMap.
 const CLUSTER_INFO: (&str, &str) = ("kube-public", "cluster-info");
-/// Key of what is signed.
+/// Key of the signed kubeconfig.
 const CONTENT: &str = "kubeconfig";
 /// Prefix of the keys of signatures, before the token's ID.
 const SIGNATURE: &str = "jws-kubeconfig-";

@@ -52,7 +52,7 @@ impl EndpointPod {
         }
     }
 
-    /// Whether the pod has changed in its endpoints, and in what selects it.
+    /// Whether the pod's endpoints have changed, and whether the labels that select it have.
     pub fn changes(&self, before: &EndpointPod) -> (bool, bool) {
         let moved = (&self.labels, &self.hostname, &self.subdomain)
             != (&before.labels, &before.hostname, &before.subdomain);

@@ -9,7 +9,7 @@ const MAX_ADDRESSES: usize = 1000;
 
 /// Port: name, number, protocol, application protocol.
 type SubsetPort = (String, i64, String, Option<String>);
-/// Address and UID of what it belongs to.
+/// Address, and UID of its target.
 type SubsetAddress = (String, String);
 /// Readiness by address.
 type Readiness = BTreeMap<SubsetAddress, bool>;
@@ -91,7 +91,7 @@ fn subset(
     Map::from_iter(parts).into()
 }
 
-/// An address without the version of what it belongs to.
+/// Address without the resourceVersion of its target.
 fn plain(address: &Value) -> Value {
     let mut address = address.clone();
     if let Some(target) = address.at_mut(&["targetRef"]).and_then(Value::as_map_mut) {

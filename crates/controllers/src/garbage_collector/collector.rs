@@ -32,7 +32,7 @@ pub(super) enum AttemptError {
     /// Some dependents could not be released.
     #[error("{}", .0.join(", "))]
     Orphaning(Vec<String>),
-    /// The object is to be looked up again: no informer tells of it.
+    /// The object has to be looked up again: no informer observes it.
     #[error("{0} hasn't been observed via informer yet")]
     NotObserved(ObjectIdentity),
 }

@@ -7,11 +7,11 @@ use super::identity::{FOREGROUND, ORPHAN, OwnerReference, Uid, has_finalizer};
 /// State of an owner, as the server tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnerState {
-    /// It exists, and does not wait for its dependents.
+    /// The owner exists, and does not wait for its dependents.
     Solid,
-    /// It does not exist.
+    /// The owner does not exist.
     Dangling,
-    /// It is being deleted in the foreground, and waits for its dependents.
+    /// The owner is being deleted in the foreground, and waits for its dependents.
     Waiting,
 }
 

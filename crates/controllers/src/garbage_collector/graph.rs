@@ -15,9 +15,9 @@ use super::identity::{ObjectIdentity, ObservedObject, OwnerReference, Uid};
 /// Work that follows from a change of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GraphEffect {
-    /// Check whether the object is to be deleted.
+    /// Check whether the object must be deleted.
     Delete(Uid),
-    /// The same, after a while.
+    /// Check whether the object must be deleted, after a delay.
     DeleteLater(Uid),
     /// Release the object's dependents.
     Orphan(Uid),

@@ -42,7 +42,7 @@ struct Collector {
     graph: Mutex<OwnerGraph>,
     attempt_to_delete: Arc<WorkQueue>,
     attempt_to_orphan: Arc<WorkQueue>,
-    /// References to owners in other namespaces, to be told of.
+    /// References to owners in other namespaces, for Events.
     invalid: mpsc::UnboundedSender<(ObjectIdentity, ObjectIdentity)>,
 }
 
@@ -97,7 +97,7 @@ async fn tell(
 }
 
 impl Collector {
-    /// Changes the graph, and queues what follows.
+    /// Changes the graph, and queues the resulting work.
     fn change<T>(&self, change: impl FnOnce(&mut OwnerGraph) -> T) -> T {
         let (result, effects, looked_at) = {
             let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);

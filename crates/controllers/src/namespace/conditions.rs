@@ -59,7 +59,7 @@ pub(super) struct PassFindings {
 }
 
 impl PassFindings {
-    /// Adds what remains of a resource.
+    /// Adds the remaining objects of a resource.
     pub fn add_remaining(
         &mut self,
         resource: String,

@@ -87,7 +87,7 @@ struct NamespaceContent<'a> {
 }
 
 impl NamespaceContent<'_> {
-    /// Deletes the objects; tells what remains, and an error.
+    /// Deletes the objects; returns the remaining ones, and an error.
     async fn delete(&self, grace: i64) -> (Remaining, Option<String>) {
         let failed = |error: StatusError| {
             (Remaining { estimate: grace, ..Remaining::default() }, Some(error.to_string()))

@@ -11,7 +11,7 @@ use crate::object::{condition, texts};
 
 /// Time without a sign of life after which a node is unhealthy (upstream: `--node-monitor-grace-period`).
 const MONITOR_GRACE: Duration = Duration::from_secs(50);
-/// The same for a node whose kubelet has never posted its status (upstream: `--node-startup-grace-period`).
+/// Grace period of a node whose kubelet has never posted its status (upstream: `--node-startup-grace-period`).
 const STARTUP_GRACE: Duration = Duration::from_secs(60);
 
 /// Condition that says whether a node takes pods.

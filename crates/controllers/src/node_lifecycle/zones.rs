@@ -9,7 +9,7 @@ use super::rate::RateLimit;
 
 /// Nodes per second that are tainted in a zone without a disruption (upstream: `--node-eviction-rate`).
 const RATE: f64 = 0.1;
-/// The same for a large zone with a partial disruption (upstream: `--secondary-node-eviction-rate`).
+/// Evictions per second in a large zone with a partial disruption (upstream: `--secondary-node-eviction-rate`).
 const REDUCED_RATE: f64 = 0.01;
 /// Nodes above which a zone is large (upstream: `--large-cluster-size-threshold`).
 const LARGE: usize = 50;

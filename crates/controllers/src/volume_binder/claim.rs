@@ -144,7 +144,7 @@ impl Binder {
         })
     }
 
-    /// Tells what a claim of a class that delays binding waits for.
+    /// Records an Event with the reason why a claim of a delayed-binding class waits.
     async fn tell_waiting(&self, claim: &Value) -> Result<(), ReconcileError> {
         let mut pods = Vec::new();
         for pod in self.pods.snapshot().range(&format!("{}/", namespace(claim)), None) {

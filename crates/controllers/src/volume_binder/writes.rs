@@ -101,7 +101,7 @@ impl Binder {
         self.write_volume(&volume, "/status").await
     }
 
-    /// Sets the phase of a claim, with what its volume has; returns the claim as it is then.
+    /// Sets the phase of a claim, and its volume's capacity and access modes; returns the updated claim.
     pub(super) async fn set_claim_phase(
         &self,
         mut claim: Value,

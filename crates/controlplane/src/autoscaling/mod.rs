@@ -81,11 +81,11 @@ fn keep_told_status(autoscaler: &mut Value, old: Option<&Value>) {
 /// Groups that an object reference may name.
 #[derive(Clone, Copy)]
 enum ApiVersion {
-    /// Its group must be said: nothing in the core group is meant.
+    /// The group is required: references to the core group are refused.
     Grouped,
     /// The core group's is a version like any other.
     Any,
-    /// It was wrong before, or stays as it was.
+    /// Not validated, because the stored object is invalid, or unchanged.
     Unchecked,
 }
 

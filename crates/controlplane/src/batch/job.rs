@@ -434,7 +434,7 @@ fn completions(spec: Field, old: Field) {
     }
 }
 
-/// Of a job that is suspended and runs nothing, where its pods go and what they get may change.
+/// Validates changes of the pod template: a suspended job without running pods may change its scheduling and resources.
 fn pod_template(spec: Field, was: Field, old: Field) {
     let status = old.at("status");
     let suspended = was.at("suspend").bool();
@@ -478,7 +478,7 @@ fn pod_template(spec: Field, was: Field, old: Field) {
     }
 }
 
-/// Puts what stands at a path of one object at the same place of another.
+/// Copies the value at a path from one object to another.
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     let [inner @ .., last] = path else { return };
     let value = from.at(path).cloned();

@@ -28,7 +28,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("storage.k8s.io", "csidrivers")
 };
 
-/// The shortest time between two counts of what a node can attach.
+/// Shortest interval, in seconds, of updates of a node's allocatable volumes.
 const MIN_UPDATE_PERIOD: i64 = 10;
 /// Shortest lifetime of tokens, in seconds.
 const MIN_EXPIRATION: i64 = 10 * 60;

@@ -28,7 +28,7 @@ impl KindStrategy {
         KindStrategy::with_rules(kind, kind.rules, capabilities)
     }
 
-    /// The same in a version that may be on its way out.
+    /// Strategy of a version that may be deprecated.
     pub fn in_version(self, deprecation: Option<&'static str>) -> Self {
         KindStrategy { deprecation, ..self }
     }

@@ -14,7 +14,7 @@ use kevel_registry::storage::shown_key;
 
 use super::condition::Condition;
 
-/// Creates what is sent to `pods/binding`, and `bindings`, its old form.
+/// Creater of `pods/binding`, and of its old form `bindings`.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// Features that are on.

@@ -41,7 +41,7 @@ pub fn update(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
     gated::drop_from_spec(pod, Some(old), &capabilities.features);
 }
 
-/// The same for a template; `old` is the one that it replaces.
+/// Prepares a pod template; `old` is the one that it replaces.
 pub fn template(template: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     gated::drop_from_spec(template, old, &capabilities.features);
 }
@@ -165,7 +165,7 @@ pub(super) fn app_armor_field(annotation: &str) -> Option<Value> {
     Some(profile.into())
 }
 
-/// A write to the status keeps what it does not know to say.
+/// Keeps status fields that older clients do not know.
 pub fn status(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
     for field in ["qosClass", "observedGeneration"] {
         let kept = old.at(&["status", field]).cloned();

@@ -86,7 +86,7 @@ fn nominated_node(node: Field, old: Field, old_spec: Field) {
     }
 }
 
-/// A container that has ended runs again only if it is to be restarted.
+/// A terminated container may run again only if its restart policy allows it.
 fn transitions(statuses: Field, old: Field, containers: Option<Field>, spec: Field) {
     if containers.is_some() && could_restart_all(spec) {
         return;

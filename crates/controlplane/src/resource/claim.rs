@@ -79,7 +79,7 @@ const MAX_ALTERNATIVES: usize = 8;
 const MAX_CONSTRAINTS: usize = 32;
 /// The most configurations of a claim or a class.
 pub(super) const MAX_CONFIGS: usize = 32;
-/// The most bytes of what is for drivers alone.
+/// Largest size of opaque driver parameters, in bytes.
 pub(super) const MAX_PARAMETERS: usize = 10 << 10;
 
 /// Gated fields of a claim's spec.

@@ -62,7 +62,7 @@ const GATED: &[Gated] = &[
     ),
 ];
 
-/// Drops what no feature lets in, and what is said of devices that the claim no longer has.
+/// Drops gated fields, and the status of devices that are no longer allocated.
 pub(super) fn prepare(claim: &mut Value, old: &Value, capabilities: &Capabilities) {
     drop_gated(claim, Some(&version::as_v1(old)), GATED, &capabilities.features);
     let status = &capabilities.features.has(Feature::DRAResourceClaimDeviceStatus);

@@ -37,10 +37,10 @@ pub static RESOURCE_SLICE: Kind = Kind {
 };
 
 const MAX_DEVICES: usize = 128;
-/// The same where devices have taints, counters or lists as attributes: they are larger.
+/// Most devices of a slice whose devices have taints, counters or list attributes: these are larger.
 const MAX_LARGE_DEVICES: usize = 64;
 const MAX_COUNTER_SETS: usize = 8;
-/// The most counters of a set, or of what a device takes of one.
+/// Most counters of a set, or counters of a set that a device consumes.
 pub(super) const MAX_COUNTERS: usize = 32;
 
 /// Gated fields of a slice.
@@ -181,7 +181,7 @@ fn where_devices_are(spec: Field) {
     one_of(spec, &set, NONE, SEVERAL);
 }
 
-/// Something that is true or not said; whether it is.
+/// Requires that a boolean is true or absent; returns whether it is true.
 pub(super) fn only_true(field: Field) -> bool {
     if field.is_set() && !field.bool() {
         field.invalid("must be either unset or set to true");

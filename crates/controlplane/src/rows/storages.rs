@@ -26,7 +26,7 @@ pub struct StorageOptions {
     pub event_ttl: Option<Duration>,
     /// Flags about storage.
     pub registry: RegistryFlags,
-    /// Oldest version of a server that must be able to read what is stored (`--min-compatibility-version`).
+    /// Oldest server version that must be able to read stored objects (`--min-compatibility-version`).
     pub min_compatibility: MajorMinor,
 }
 

@@ -25,7 +25,7 @@ const MAX_TOPOLOGIES: usize = 1;
 /// The most that is not the system's.
 const MAX_PRIORITY: i64 = 1_000_000_000;
 
-/// Drops what no gate lets in and was not there before.
+/// Drops gated fields that the old object does not have.
 pub(super) fn drop_gated(group: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     let Some(group) = group.as_map_mut() else { return };
     for (field, gate) in GATED {
@@ -50,7 +50,7 @@ pub(super) fn policy(policy: Field) {
     }
 }
 
-/// Checks what a gate lets in.
+/// Validates gated fields.
 pub(super) fn gated(group: Field) {
     let topology = group.at("schedulingConstraints");
     let topology = topology.at("topology");
@@ -77,7 +77,7 @@ pub(super) fn gated(group: Field) {
     }
 }
 
-/// No more claims than there may be, which is said of changed ones, too.
+/// Limits the number of claims, also for unchanged ones.
 pub(super) fn count_claims(claims: Field) {
     claims.at_most(MAX_CLAIMS);
 }
@@ -91,7 +91,7 @@ fn claim(claim: Field) {
     }
 }
 
-/// Checks what has become of the claims of a group.
+/// Validates the status of a group's claims.
 pub(super) fn claim_statuses(statuses: Field, old: Field) {
     if statuses.same(&old) || !statuses.at_most(MAX_CLAIMS) {
         return;

@@ -65,7 +65,7 @@ fn spec(spec: Field) {
     group::gated(spec);
 }
 
-/// Nothing changes, but what no gate lets in any more may be taken away.
+/// The spec is immutable, except that fields without their gate may be removed.
 fn update(spec: Field, old: Field) {
     let differs = |name: &str| !spec.at(name).same(&old.at(name));
     for name in ["podGroupTemplateRef", "schedulingPolicy"] {

@@ -26,7 +26,7 @@ pub fn legacy_ip(field: &Field, known: &HashSet<&str>) -> bool {
     valid
 }
 
-/// The same for a network. `value` is what the field says without white space.
+/// Validates a network in CIDR notation with Go's old parser. `value` is the trimmed text.
 pub fn legacy_cidr(field: &Field, value: &str) {
     field.extend(is_valid_cidr_for_legacy_field(&field.path(), value, field.strict_ips()));
 }

@@ -38,7 +38,7 @@ pub struct ServerAddress {
 }
 
 impl Reconciler {
-    /// Says that a server is there, and makes the endpoints say who is.
+    /// Registers the server, and writes the endpoints of all live servers.
     pub async fn reconcile(&self, client: &Client, server: ServerAddress) -> Result<(), String> {
         match self {
             Reconciler::None => Ok(()),

@@ -34,7 +34,7 @@ impl Level {
     pub(super) const EXEMPT: Level =
         Level { name: EXEMPT, shares: 0, lendable_percent: 0, limits: Limits::Exempt };
 
-    /// The same level with queues for excess requests.
+    /// Copy of the level with queues for excess requests.
     pub(super) const fn queues(self, queues: i64, hand_size: i64, length_limit: i64) -> Self {
         Level { limits: Limits::Queue { queues, hand_size, length_limit }, ..self }
     }
@@ -122,7 +122,7 @@ pub(super) const fn on(
 }
 
 impl Resources {
-    /// The same rule, for cluster-scoped requests too.
+    /// Copy of the rule that matches cluster-scoped requests, too.
     pub(super) const fn in_cluster(self) -> Self {
         Resources { cluster_scope: true, ..self }
     }

@@ -134,7 +134,7 @@ impl CsvReader<'_> {
         Ok(field.to_owned())
     }
 
-    /// Reads what stands after an opening quote, and the closing one. Two quotes are one.
+    /// Reads a quoted value behind its opening quote. Two quotes stand for one.
     fn quoted(&mut self, mut rest: &str) -> Result<String, String> {
         const PROBLEM: &str = "extraneous or missing \" in quoted-field";
         let mut field = String::new();

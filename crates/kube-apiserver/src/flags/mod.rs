@@ -73,11 +73,11 @@ pub struct Facts {
 /// Whether the server acts on a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It does what its help says.
+    /// Works as its help says.
     Effective,
     /// No effect, because the behaviour is fixed: its help says why.
     Moot,
-    /// It is read and checked, but changes nothing yet: the log says so.
+    /// Parsed and validated, but without an effect yet: the log names it.
     Pending,
     /// No effect yet, and security rests on it: the server refuses to start, with this message.
     Refused(&'static str),
@@ -87,7 +87,7 @@ pub enum State {
 pub const EFFECTIVE: Facts =
     Facts { state: State::Effective, short: None, deprecated: None, hidden: false };
 
-/// A flag that asks for what is so in any case.
+/// A flag whose behaviour is fixed.
 pub const MOOT: Facts = Facts { state: State::Moot, ..EFFECTIVE };
 
 /// A flag that is accepted but has no effect yet.

@@ -27,7 +27,7 @@ pub(crate) fn parse_int(text: &str, bits: u32) -> Result<i64, String> {
     Ok(if negative { (magnitude as i64).wrapping_neg() } else { magnitude as i64 })
 }
 
-/// Reads a whole number of so many bits that is not negative; radix 0 goes by the prefix.
+/// Parses an unsigned number of this many bits; radix 0 takes the radix from the prefix.
 pub(crate) fn parse_uint(text: &str, radix: u32, bits: u32) -> Result<u64, String> {
     let number = magnitude(text, radix).map_err(|problem| problem.of("ParseUint", text))?;
     if bits < 64 && number >> bits != 0 {

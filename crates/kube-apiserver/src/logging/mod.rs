@@ -44,7 +44,7 @@ pub fn install(logs: &Logs) {
     }
 }
 
-/// The level of `-v`, for what is not worth a level of its own.
+/// Level of `-v`.
 pub fn verbosity() -> u32 {
     VERBOSITY.get().map_or(0, |verbosity| verbosity.load(Ordering::Relaxed))
 }

@@ -62,9 +62,9 @@ section! {
         audit_webhook_batch_throttle_enable: bool = "true", EFFECTIVE;
         /// Average number of batches per second. Batch mode only.
         audit_webhook_batch_throttle_qps: f32 = "10", EFFECTIVE;
-        /// Kubeconfig file that says where audit events are sent.
+        /// Kubeconfig file of the audit webhook.
         audit_webhook_config_file: String, EFFECTIVE;
-        /// For how long to wait before a failed request is made again the first time.
+        /// First delay before a failed request is repeated.
         audit_webhook_initial_backoff: Duration = "10s", EFFECTIVE;
         /// Time of sending events: batch (later, in batches), blocking (before the answer) or blocking-strict (before
         /// the answer, and a request whose receipt cannot be sent fails).

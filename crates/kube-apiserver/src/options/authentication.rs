@@ -18,9 +18,9 @@ section! {
         /// File with the configuration of JWT authenticators and of anonymous requests, in place of
         /// the --oidc-* flags and --anonymous-auth.
         authentication_config: String, EFFECTIVE;
-        /// For how long a webhook's answer about a token is remembered.
+        /// Cache lifetime of the token webhook's answers.
         authentication_token_webhook_cache_ttl: Duration = "2m0s", EFFECTIVE;
-        /// Kubeconfig file that says where bearer tokens are reviewed.
+        /// Kubeconfig file of the webhook that reviews bearer tokens.
         authentication_token_webhook_config_file: String, EFFECTIVE;
         /// Version of the TokenReview that is sent to the webhook.
         authentication_token_webhook_version: String = "v1beta1", EFFECTIVE;

@@ -1,4 +1,4 @@
-//! Flags that say who decides what a client may do.
+//! Flags of authorization.
 
 use super::files::read_error;
 use crate::flags::{EFFECTIVE, Given, Strings, section};
@@ -8,22 +8,21 @@ use kevel_auth::authorization::AuthorizationConfiguration;
 use std::collections::BTreeSet;
 
 section! {
-    /// Options that say who decides what a client may do.
+    /// Options of authorization.
     Authorization, "authorization" {
         /// File with the chain of authorizers, in place of --authorization-mode and the
         /// --authorization-webhook-* flags.
         authorization_config: String, EFFECTIVE;
-        /// Authorizers in the order in which they are asked, comma separated: AlwaysAllow,
-        /// AlwaysDeny, ABAC, Webhook, RBAC, Node. AlwaysAllow unless given here or in
-        /// --authorization-config.
+        /// Authorizers in order, comma separated: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node. AlwaysAllow
+        /// unless given here or in --authorization-config.
         authorization_mode: Strings, EFFECTIVE;
         /// File with the policy of the ABAC mode, a JSON object per line.
         authorization_policy_file: String, EFFECTIVE;
-        /// For how long a webhook's yes is remembered.
+        /// Cache lifetime of the webhook's allowed requests.
         authorization_webhook_cache_authorized_ttl: Duration = "5m0s", EFFECTIVE;
-        /// For how long a webhook's no is remembered.
+        /// Cache lifetime of the webhook's denied requests.
         authorization_webhook_cache_unauthorized_ttl: Duration = "30s", EFFECTIVE;
-        /// Kubeconfig file that says where the Webhook mode asks.
+        /// Kubeconfig file of the webhook of the Webhook mode.
         authorization_webhook_config_file: String, EFFECTIVE;
         /// Version of the SubjectAccessReview that is sent to the webhook.
         authorization_webhook_version: String = "v1beta1", EFFECTIVE;

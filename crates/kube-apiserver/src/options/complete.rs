@@ -106,7 +106,7 @@ impl ServerRunOptions {
         Ok((feature_gates(&generic.feature_gates, version)?, version))
     }
 
-    /// Fills in what follows from the flags.
+    /// Fills in the defaults that depend on other flags or on the machine.
     pub fn complete(mut self) -> Result<CompletedOptions, String> {
         let (feature_gates, effective_version) =
             self.component_globals().map_err(|error| error.to_string())?;
@@ -161,9 +161,8 @@ impl ServerRunOptions {
         self.kevel.storage.unwrap_or(derived)
     }
 
-    /// A server that stands alone keeps in its data directory what others give it. One on etcd may
-    /// have others beside it, which would not know its keys. Returns the directory of the authority
-    /// and keys that it makes, if any.
+    /// Sets the paths of certificates and keys that a server without etcd makes in its data directory. A server on etcd
+    /// makes none, because other servers beside it would not know them. Returns the directory, if any file is made.
     fn complete_own_files(&mut self, storage: StorageKind) -> Option<String> {
         if storage == StorageKind::Etcd {
             return None;

@@ -35,13 +35,13 @@ section! {
         etcd_count_metric_poll_period: Duration = "1m0s", EFFECTIVE;
         /// Interval at which the size of the database is read for a metric that is not shown any more; 0 does not.
         etcd_db_metric_poll_interval: Duration = "30s", MOOT;
-        /// For how long a health check waits for etcd.
+        /// Timeout of a health check of etcd.
         etcd_healthcheck_timeout: Duration = "2s", EFFECTIVE;
         /// File with the private key of --etcd-certfile.
         etcd_keyfile: String, EFFECTIVE;
         /// Prefix of every key.
         etcd_prefix: String = "/registry", EFFECTIVE;
-        /// For how long a readiness check waits for etcd.
+        /// Timeout of a readiness check of etcd.
         etcd_readycheck_timeout: Duration = "2s", EFFECTIVE;
         /// URLs of the etcd servers (scheme://ip:port), comma separated. Without any, and without
         /// --storage, objects are kept in --data-dir.

@@ -1,9 +1,9 @@
-//! Flags of what a server can do beside serving.
+//! Flags of profiling and similar features.
 
 use crate::flags::{EFFECTIVE, PENDING, section};
 
 section! {
-    /// Options of what a server can do beside serving.
+    /// Options of profiling and similar features.
     Features, "features" {
         /// Record where threads wait for each other, if profiling is on.
         contention_profiling: bool = "false", PENDING;

@@ -30,8 +30,7 @@ section! {
         /// Share of HTTP/2 requests that are answered with GOAWAY, so that clients reconnect and spread over the
         /// servers behind a load balancer: 0 (none) to 0.02. Leave it at 0 for a single server.
         goaway_chance: f64 = "0", EFFECTIVE;
-        /// For how long after the start /livez does not count post-start hooks that are still
-        /// running as failures.
+        /// Time after the start during which post-start hooks that are still running do not fail /livez.
         livez_grace_period: Duration = "0s", EFFECTIVE;
         /// Limit of mutating requests in flight, 0 for none. With priority and fairness, the sum
         /// of this and --max-requests-inflight is the server's concurrency, and must be positive.
@@ -44,25 +43,23 @@ section! {
         /// as major.minor or kube=major.minor. Not above the emulated version; one minor version
         /// below it unless given.
         min_compatibility_version: Strings, EFFECTIVE;
-        /// Seconds for which a watch is kept open at least; each gets a random time above it, so
-        /// that they do not end together.
+        /// Least seconds that a watch is kept open; each gets a random time above it, so that they do not end together.
         min_request_timeout: i64 = "1800", EFFECTIVE;
-        /// For how long a request may run, unless its kind has a limit of its own.
+        /// Timeout of a request, unless its kind has a limit of its own.
         request_timeout: Duration = "1m0s", EFFECTIVE;
         /// Serve the group versions that --runtime-config enables even if they came after the
         /// emulated version; otherwise such a group version is an error. Only with an emulated
         /// version below the server's.
         runtime_config_emulation_forward_compatible: bool = "false", EFFECTIVE;
-        /// For how long the server goes on serving after it was told to stop. Meanwhile /readyz
-        /// fails, so that load balancers can turn away; /healthz and /livez succeed.
+        /// Time for which the server goes on serving after the signal to stop. Meanwhile /readyz fails, so that load
+        /// balancers can remove the server; /healthz and /livez succeed.
         shutdown_delay_duration: Duration = "0s", EFFECTIVE;
         /// While requests in flight are finished at shutdown, keep listening and answer new ones
         /// with 429, Retry-After and Connection: close, instead of refusing connections.
         shutdown_send_retry_after: bool = "false", EFFECTIVE;
-        /// For how long at most to wait at shutdown for watches to end, a few at a time. 0 does not
-        /// wait for them.
+        /// Longest wait at shutdown for watches to end, a few at a time. 0 does not wait for them.
         shutdown_watch_termination_grace_period: Duration = "0s", EFFECTIVE;
-        /// For how long at most readiness waits for the storage to be set up.
+        /// Timeout of readiness for the setup of the storage.
         storage_initialization_timeout: Duration = "1m0s", EFFECTIVE;
         /// Directives of the Strict-Transport-Security header, comma separated: max-age=SECONDS,
         /// includeSubDomains, preload. Without any, the header is not sent.

@@ -84,7 +84,7 @@ impl Metrics {
         errors.iter().map(FieldError::to_string).collect()
     }
 
-    /// Limits on what is exported. Fails where the manifest cannot be read.
+    /// Limits on exported metrics and labels. Fails if the manifest cannot be read.
     pub fn shown(&self) -> std::io::Result<MetricsOptions> {
         let mut allowed: BTreeMap<String, String> = BTreeMap::new();
         for (key, values) in self.allow_metric_labels.iter() {

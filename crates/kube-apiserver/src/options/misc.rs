@@ -16,9 +16,9 @@ section! {
         apiserver_count: i64 = "1", EFFECTIVE
             .deprecated("apiserver-count is deprecated and will be removed in a future version.")
             .hidden();
-        /// For how long the lease of a coordinated leader is valid.
+        /// Validity of the lease of a coordinated leader.
         coordinated_leadership_lease_duration: Duration = "15s", EFFECTIVE;
-        /// For how long a coordinated leader may fail to renew its lease.
+        /// Time within which a coordinated leader must renew its lease.
         coordinated_leadership_renew_deadline: Duration = "10s", EFFECTIVE;
         /// Interval at which a coordinated leader tries to renew its lease.
         coordinated_leadership_retry_period: Duration = "2s", EFFECTIVE;
@@ -30,7 +30,7 @@ section! {
             .deprecated("Log handler functionality is deprecated");
         /// Reconciler of the endpoints of the kubernetes service: lease, master-count (deprecated) or none.
         endpoint_reconciler_type: String = "lease", EFFECTIVE;
-        /// For how long events are kept.
+        /// Time for which events are kept.
         event_ttl: Duration = "1h0m0s", EFFECTIVE;
         /// File with the authority that kubelets' certificates are checked against.
         kubelet_certificate_authority: String, EFFECTIVE;
@@ -49,8 +49,8 @@ section! {
         kubelet_read_only_port: u64 = "10255", MOOT
             .deprecated("kubelet-read-only-port is deprecated and will be removed.")
             .hidden();
-        /// For how long a request to a kubelet may take. No request is bound by it, as in the
-        /// reference: logs are followed, and commands run, for as long as they last.
+        /// Timeout of a request to a kubelet. No effect, as in the reference: logs are followed, and commands run, for
+        /// as long as they last.
         kubelet_timeout: Duration = "5s", MOOT;
         /// Node port of the kubernetes service, which is then of type NodePort; 0 makes it
         /// ClusterIP.
@@ -87,7 +87,7 @@ section! {
 }
 
 impl Misc {
-    /// Peers are reached only if they may be asked for what this server does not know.
+    /// Errors of the peer flags, which need the gate of the peer proxy.
     pub(super) fn peer_errors(&self, gates: &FeatureGates) -> Vec<String> {
         let gate = Feature::UnknownVersionInteroperabilityProxy;
         let flags = [

@@ -14,7 +14,7 @@ pub struct ServiceIps {
     pub api_server: IpAddr,
 }
 
-/// The network that services have unless told.
+/// Default network of Services.
 const DEFAULT: Cidr = Cidr { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), prefix_length: 24 };
 
 /// The fewest addresses that a network of services may have, as bits.

@@ -29,11 +29,11 @@ const KINDS: [(&str, &str); 2] = [
     ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"),
     ("apiserver.k8s.io/v1alpha1", "AdmissionConfiguration"),
 ];
-/// Plug-ins whose configuration could be that file itself, and what it then has.
+/// Plug-ins whose configuration may be the flag's file itself, with the field that it is in then.
 const LEGACY: [(&str, &str); 2] =
     [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
 
-/// The hook that lets plug-ins follow what they go by.
+/// Hook that starts the plug-ins' background tasks.
 const HOOK: &str = "start-apiserver-admission-initializer";
 
 /// The plug-ins, in order.

@@ -1,4 +1,4 @@
-//! The line that says what was started and how, once the server is ready.
+//! The log line `"Ready"`, with version, storage and addresses.
 
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;

@@ -114,7 +114,7 @@ fn wrapped(
     })
 }
 
-/// A flag's number; what is below zero is none.
+/// Number of a flag; a negative one becomes zero.
 fn count(flag: i64) -> usize {
     usize::try_from(flag).unwrap_or(0)
 }

@@ -101,7 +101,7 @@ impl Authorization {
         creaters.add(group, "selfsubjectrulesreviews", RulesReview::new(authorizer()));
     }
 
-    /// Follows roles, bindings and what nodes need, from the start on.
+    /// Follows the objects of the RBAC and Node authorizers, from the start on.
     pub fn follow(&self, storages: &Storages, tasks: &Tasks) {
         self.rbac.follow(tasks);
         if let Some(node) = &self.node {

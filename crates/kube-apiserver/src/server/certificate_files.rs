@@ -22,7 +22,7 @@ struct KeyPairFile {
     path: PathBuf,
 }
 
-/// Logs what is wrong with certificates, and shows when certificates end.
+/// Logs invalid or expiring certificates, and exports their expiry as a metric.
 pub fn watch_over(
     options: &CompletedOptions,
     serving: &Path,

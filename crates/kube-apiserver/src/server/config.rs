@@ -242,12 +242,12 @@ fn shutdown(options: &CompletedOptions) -> Shutdown {
     }
 }
 
-/// A flag's duration; what is below zero is none.
+/// Duration of a flag; a negative one becomes zero.
 pub fn duration(flag: kevel_api::duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(flag.0).unwrap_or(0))
 }
 
-/// A flag's seconds; what is below zero is none.
+/// Seconds of a flag; a negative number becomes zero.
 pub fn seconds(flag: i64) -> Duration {
     Duration::from_secs(u64::try_from(flag).unwrap_or(0))
 }

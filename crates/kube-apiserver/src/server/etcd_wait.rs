@@ -30,7 +30,7 @@ pub async fn wait_for(etcd: &Etcd, flag: &'static str, flags: &EtcdFlags) -> Res
     until_reached(flag, flags, async || etcd.reach().await).await.map(drop)
 }
 
-/// Tries until it succeeds or time is over, and says what it waits for.
+/// Retries until success or timeout, and logs the reason of the wait.
 pub async fn until_reached<T>(
     flag: &'static str,
     flags: &EtcdFlags,

@@ -28,7 +28,7 @@ pub enum FlagFileError {
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// Reason.
+        /// Reason of the error.
         why: String,
     },
     /// A certificate without its key, or a key without its certificate.

@@ -37,7 +37,7 @@ pub fn flow_control(
     Some(FlowControl::new(limit, WorkEstimator::new(list_cost), metrics))
 }
 
-/// The hooks of the filter, and of who brings objects into effect.
+/// Adds the hooks of the filter and of the controller that applies the configuration objects.
 pub fn add_hooks(config: &Config) -> Result<(), String> {
     let hooks = &config.lifecycle.hooks;
     let Some(flow_control) = &config.flow_control else {
@@ -78,7 +78,7 @@ pub fn add_hooks(config: &Config) -> Result<(), String> {
     hooks.add_post_start("storage-object-count-tracker-hook", |_| async { Ok(()) })
 }
 
-/// The hook of who makes the objects that a cluster starts with, where they are served.
+/// Adds the hook of the controller that maintains the bootstrap configuration, if its API is served.
 pub fn add_producer(config: &Config) -> Result<(), String> {
     if config.storages.get(GROUP, "flowschemas").is_none()
         || config.storages.get(GROUP, "prioritylevelconfigurations").is_none()

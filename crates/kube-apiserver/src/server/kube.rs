@@ -94,7 +94,7 @@ fn start_leader_election(config: &Config) -> Result<(), String> {
     lifecycle.hooks.add_pre_shutdown("stop-coordinated-leader-election-controller", release)
 }
 
-/// Lets the cluster's servers know what this one stores, and writes wait for it.
+/// Publishes this server's storage versions to its peers; returns the filter that delays writes until then.
 pub fn storage_versions(
     config: &Config,
     tables: &[Arc<Resources>],

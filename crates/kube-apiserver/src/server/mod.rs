@@ -155,7 +155,7 @@ pub struct PreparedServer {
     pub lifecycle: Arc<Lifecycle>,
     /// Timing of the shutdown.
     pub shutdown: Shutdown,
-    /// The port, and who may speak on it.
+    /// The port, with its TLS configuration and limits.
     pub serving: SecureServing,
     /// Auditor; `None` without a policy or a backend.
     pub audit: Option<Arc<Auditor>>,

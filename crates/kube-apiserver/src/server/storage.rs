@@ -63,7 +63,7 @@ fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
     }
 }
 
-/// Opens the stores; `over` makes what is laid over each, as encryption.
+/// Opens the stores; `over` wraps each engine, such as with encryption.
 pub async fn open(
     options: &CompletedOptions,
     stand_in: Option<&StandIn>,

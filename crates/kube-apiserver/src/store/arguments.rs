@@ -5,7 +5,7 @@ use kevel_store::etcd::{Options, TlsFiles};
 /// Mistake in the command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
-    /// Flag that no verb has, and the nearest that there is.
+    /// Unknown flag, with the nearest known one.
     #[error("unknown flag: --{_0}{}", hint("--", *_1))]
     UnknownFlag(String, Option<&'static str>),
     /// Flag without its value.

@@ -269,7 +269,7 @@ async fn answer(
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
-/// A connection on which no HTTP library would say this.
+/// Connection that sends random bytes instead of HTTP.
 async fn rubbish(server: &Server, dice: &mut Dice) {
     let version = dice.pick(&[Version::Http1, Version::Http2]);
     let mut stream = soon(connect(server.port, &server.tls, version)).await.unwrap();

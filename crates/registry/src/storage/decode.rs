@@ -32,7 +32,7 @@ pub(super) struct StoredDecode {
     pub kind: GroupVersionKind,
     /// `apiVersion` of the storage's version.
     pub api_version: String,
-    /// Whether watchers are told of objects that cannot be read.
+    /// Whether watchers get an error event for objects that cannot be read.
     pub reports_damage: bool,
     pub clock: Clock,
 }

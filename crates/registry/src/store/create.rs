@@ -237,7 +237,7 @@ impl Store<'_> {
         self.view(value).map(WrittenObject::Tree)
     }
 
-    /// An object in the version that it is stored in, without what is not stored.
+    /// Converts an object to the storage version, and removes fields that are not stored.
     pub(crate) async fn to_storage(&self, object: Value) -> Result<Value, StatusError> {
         let to = self.storage.kind.group_version();
         let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
@@ -250,8 +250,7 @@ impl Store<'_> {
         Ok(object)
     }
 
-    /// Takes away what a new object does not have yet: a status, and a generation but the first where they are
-    /// counted.
+    /// Removes the status of a new object, and sets its generation to 1 if generations are counted.
     fn reset_new(&self, object: &mut Value) {
         let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
@@ -263,8 +262,8 @@ impl Store<'_> {
     }
 }
 
-/// Drops what an object that is too large can be stored without: who owns its fields. Whether there is something to
-/// try again; who applies has asked for ownership.
+/// Drops `managedFields` of an object that is too large to store. Returns whether there is something to retry; an apply
+/// keeps them.
 pub(crate) fn drop_managed_fields(object: &mut Value, options: &WriteOptions) -> bool {
     let dropped = options.tracked && object.at(&["metadata", "managedFields"]).is_some();
     if dropped {
@@ -273,7 +272,7 @@ pub(crate) fn drop_managed_fields(object: &mut Value, options: &WriteOptions) ->
     dropped
 }
 
-/// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
+/// Drops system fields that a client has set (`WipeObjectMetaSystemFields`).
 pub fn wipe_system_fields(object: &mut Value) {
     const SYSTEM: [&str; 5] =
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];

@@ -33,7 +33,7 @@ pub struct Existing {
     pub value: Value,
     wire: Bytes,
     pub(crate) revision: Revision,
-    /// Whether this is the latest state; what the cache has at hand may be older.
+    /// Whether this is the latest state; the cache may be older.
     pub(crate) fresh: bool,
 }
 
@@ -326,12 +326,12 @@ impl Store<'_> {
         Ok(WrittenObject::Wire(wire.restamped(revision).bytes))
     }
 
-    /// Whether the stored form is to be written again though the object does not change.
+    /// Whether the stored form must be rewritten although the object does not change.
     async fn is_stale(&self, key: &[u8]) -> Result<bool, StatusError> {
         self.storage.is_stale(key).await.map_err(store_error)
     }
 
-    /// Whether what the cache had at hand is what is there now.
+    /// Whether the cached object is the stored one.
     async fn is_current(&self, existing: &Existing) -> Result<bool, StatusError> {
         let key = self.local_key(self.name())?;
         let found = self.storage.cache.get(&key, At::Consistent).await.map_err(cache_error)?;
@@ -382,8 +382,8 @@ impl Store<'_> {
         error.to_status("update", &self.group_resource(), self.name())
     }
 
-    /// Keeps what this write may not change: what the server wrote, and the parts of the object
-    /// that have a path of their own.
+    /// Keeps fields that this write may not change: system fields, and parts of the object with a subresource of their
+    /// own.
     fn carry_over(&self, object: &mut Value, old: &Value) {
         if metadata::text(object, "uid").is_empty() {
             metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
@@ -418,7 +418,7 @@ impl Store<'_> {
         metadata::set(object, "generation", generation);
     }
 
-    /// A change of what is wanted, which is all but metadata and status, makes a new generation.
+    /// Increments the generation if anything but metadata and status changes.
     fn count_generation(&self, object: &mut Value, old: &Value) {
         if !self.resource.strategy.counts_generation() {
             return;
@@ -449,7 +449,7 @@ impl Store<'_> {
     }
 }
 
-/// The fields of an object that say what is wanted.
+/// Fields of an object except metadata and status.
 fn wanted(object: &Value, status: bool) -> impl Iterator<Item = (&str, &Value)> {
     let fields = object.as_map().into_iter().flat_map(Map::iter);
     fields.filter(move |(name, _)| *name != "metadata" && (status || *name != "status"))
@@ -472,8 +472,8 @@ fn keep_all_but(paths: &[&[&str]], metadata: bool, object: &mut Value, old: &Val
     *object = kept;
 }
 
-/// Copies what stands at a path, nothing where nothing does: who does not name a struct on the way says
-/// as much as who sends it empty. Lists that do not correspond are copied whole, for the checks to see.
+/// Copies the value at a path, or nothing if there is none: a missing struct on the way counts as an empty one. Lists
+/// that do not correspond are copied whole, for validation.
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     let [name, rest @ ..] = path else {
         *to = from.clone();

@@ -198,9 +198,9 @@ pub struct Config {
     pub ends_unauthenticated_connections: bool,
     /// Impersonation may be permitted for some requests only (`ConstrainedImpersonation`).
     pub constrained_impersonation: bool,
-    /// Refuses writes of what other servers do not know yet how this one stores it.
+    /// Refuses writes until the storage versions of this server are published to its peers.
     pub storage_versions: Option<Arc<dyn Filter>>,
-    /// Passes on what only another server of the cluster serves.
+    /// Proxies requests for resources that only a peer serves.
     pub peer_proxy: Option<Arc<dyn Filter>>,
     /// `--max-requests-inflight`; 0 is no limit.
     pub max_requests_in_flight: usize,

@@ -66,7 +66,7 @@ impl Filter for Tracing {
     }
 }
 
-/// Handles a request; also what the handlers do before they wait is done when this is polled, in its context.
+/// Handles a request within its span, including the handlers' synchronous part.
 async fn within(next: &dyn Handler, request: Request) -> Response {
     next.handle(request).await
 }

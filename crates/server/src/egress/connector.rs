@@ -90,7 +90,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// The same URL elsewhere.
+/// Copy of a URL with another authority.
 fn at(uri: Uri, authority: &str) -> Result<Uri, String> {
     let mut parts = uri.into_parts();
     let invalid = |error: &dyn std::fmt::Display| format!("invalid address {authority:?}: {error}");

@@ -77,7 +77,7 @@ pub struct EgressSelector(Option<BTreeMap<EgressType, Dialer>>);
 pub enum LookupError {
     /// Nothing is configured at all.
     NoSelector,
-    /// The network is not among what is configured.
+    /// The egress type is not configured.
     NotConfigured,
 }
 

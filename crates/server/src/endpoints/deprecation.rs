@@ -10,7 +10,7 @@ const DEPRECATED: &str = "k8s.io/deprecated";
 /// Audit annotation with the release that no longer has the API.
 const REMOVED_RELEASE: &str = "k8s.io/removed-release";
 
-/// Tells the client, auditors and metrics that what is asked for is deprecated, if it is.
+/// Warns the client, and tells audit and metrics, if a deprecated API is used.
 pub(super) fn tell(resource: &Resource, request: &Request) {
     let Some(text) = resource.strategy.deprecation() else { return };
     request.warnings.add(text);

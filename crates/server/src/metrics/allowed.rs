@@ -1,4 +1,4 @@
-//! Limits on what is exported: allowed values of labels, and metrics that are left out.
+//! Limits on exported metrics: allowed values of labels, and disabled metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -66,7 +66,7 @@ impl<M: Metric> Family<M> {
         }
     }
 
-    /// The same family with limited values of labels.
+    /// Copy of the family with limited values of labels.
     pub(super) fn limited(self, options: &MetricsOptions, unexpected: &Arc<Counter>) -> Self {
         let allowed = AllowedValues::of(options, &self.description, unexpected);
         Family { allowed, ..self }

@@ -13,7 +13,7 @@ use super::{Location, Transport, go_on, refused};
 use crate::handler::Response;
 use crate::request::Request;
 
-/// Whether a request is to be translated.
+/// Whether a request must be translated.
 pub fn is_asked(request: &Request) -> bool {
     websocket::is_stream_close_request(&request.parts.headers)
 }

@@ -76,7 +76,7 @@ impl Client {
         Ok(Client { http, scheme, authority, base, authorization, user_agent, traced })
     }
 
-    /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself, which is told its time.
+    /// Posts JSON to a path below that of the endpoint (empty: the endpoint itself), with a timeout parameter.
     pub async fn post_json(
         &self,
         path: &str,
@@ -86,7 +86,7 @@ impl Client {
         self.call(Method::POST, path, body, timeout, MAX_ANSWER).await
     }
 
-    /// The same where the answer may be longer than usual.
+    /// Posts JSON, with a larger limit of the response.
     pub async fn post_json_limited(
         &self,
         path: &str,
@@ -97,7 +97,7 @@ impl Client {
         self.call(Method::POST, path, body, timeout, limit).await
     }
 
-    /// Gets what is at a path below that of the endpoint.
+    /// Sends a GET for a path below that of the endpoint.
     pub async fn get(&self, path: &str, timeout: Duration) -> Result<Response<Bytes>, Error> {
         self.call(Method::GET, path, Bytes::new(), timeout, MAX_ANSWER).await
     }

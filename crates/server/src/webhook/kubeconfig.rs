@@ -25,7 +25,7 @@ impl Endpoint {
         })
     }
 
-    /// The same endpoint with the credentials of a user.
+    /// Copy of the endpoint with the credentials of a user.
     #[must_use]
     pub fn as_user(self, user: AuthInfo) -> Self {
         let AuthInfo { identity, credentials, impersonation } = user;

@@ -42,7 +42,7 @@ pub struct Event {
     revision: Revision,
     current: Option<Arc<Object>>,
     previous: Option<Arc<Object>>,
-    /// Whether the object could not be read before or after the change, and watchers are told so.
+    /// Whether the object could not be read before or after the change, so that watchers get an error event.
     damaged: bool,
     /// The last state with the revision of the deletion: the object of a DELETED event.
     gone: OnceLock<Arc<Object>>,

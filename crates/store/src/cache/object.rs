@@ -42,7 +42,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The same object with another resourceVersion.
+    /// Copy of the object with another resourceVersion.
     pub fn restamped(&self, revision: Revision) -> Wire {
         let (start, end) = (self.revision.start as usize, self.revision.end());
         let (Some(before), Some(after)) = (self.bytes.get(..start), self.bytes.get(end..)) else {
@@ -121,7 +121,7 @@ impl Object {
         Object::with(&self.key, revision, wire)
     }
 
-    /// The same object in another API version, given that version's wire bytes.
+    /// The object in another API version, with that version's wire bytes.
     pub fn in_version(&self, wire: Wire) -> Self {
         Object::with(&self.key, self.revision, Ok(wire))
     }

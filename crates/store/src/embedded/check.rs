@@ -30,7 +30,7 @@ pub struct CheckReport {
     pub damaged: Vec<Damaged>,
 }
 
-/// Validates a value; the error says what is wrong with it.
+/// Validates a value; the error describes the damage.
 pub type Judge<'a> = &'a dyn Fn(&Entry) -> Result<(), String>;
 
 /// Accepts every value.

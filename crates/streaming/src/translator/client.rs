@@ -33,7 +33,7 @@ pub(super) struct Client<C> {
 struct Input {
     wanted: bool,
     ended: bool,
-    /// Whether the kubelet was told of the end.
+    /// Whether the kubelet knows that the client has ended.
     told: bool,
     /// Data that could not be sent to the kubelet yet.
     pending: BytesMut,

@@ -68,7 +68,7 @@ impl NodeAuthorizer {
         NodeAuthorizer { graph: RwLock::default(), rules, features, actions: None }
     }
 
-    /// Tells how long changes of what it knows take.
+    /// Measures the duration of graph changes.
     pub fn measured(mut self, metrics: &Metrics) -> Self {
         let description = Description {
             name: "node_authorizer_graph_actions_duration_seconds",

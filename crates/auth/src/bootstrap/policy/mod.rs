@@ -92,9 +92,9 @@ pub(crate) fn node_rules() -> Vec<PolicyRule> {
 struct ClusterRole {
     name: &'static str,
     rules: &'static [Rule],
-    /// It gathers the rules of all roles that are labeled to be aggregated to this.
+    /// Label by which this role aggregates the rules of other roles.
     aggregates: Option<&'static str>,
-    /// It is labeled to be aggregated to this.
+    /// Label by which this role is aggregated into another.
     part_of: Option<&'static str>,
 }
 
@@ -289,7 +289,7 @@ fn binding(
     object(kind, namespace, name, [("subjects", subjects), ("roleRef", role)])
 }
 
-/// An object; what is empty is left out.
+/// Builds an object without its empty fields.
 fn object<const N: usize>(
     kind: &str,
     namespace: &str,

@@ -179,7 +179,7 @@ struct At<'a> {
     path: &'a Path<'a>,
 }
 
-/// Whether a value is what it should be; unknown fields are noted.
+/// Checks the shape of a value; unknown fields are recorded.
 fn check(
     value: &Value,
     shape: &Shape,
