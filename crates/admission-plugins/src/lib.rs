@@ -159,7 +159,7 @@ pub struct Context<'a> {
     pub emulation: MajorMinor,
     /// Configuration of a plug-in in the file of `--admission-control-config-file`.
     pub configuration: &'a dyn Fn(&str) -> Result<Option<String>, String>,
-    /// Of pods that do not say.
+    /// Default tolerations of not-ready and unreachable nodes.
     pub toleration_seconds: TolerationSeconds,
     /// The resources of all servers, those that come later, too.
     pub tables: Vec<Arc<Resources>>,

@@ -155,7 +155,7 @@ struct Limit {
     max_limit_request_ratio: ResourceList,
 }
 
-/// One of the amounts that a limit has.
+/// Selects one of a limit's lists of amounts, such as `max`.
 type Bound = fn(&Limit) -> &ResourceList;
 
 /// Requests and limits.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
-/// From how many bytes on data is heavy: it takes some milliseconds to build a tree of it, to validate and to write it.
+/// Size from which data is heavy: building, validating and encoding its tree takes some milliseconds.
 const HEAVY_BYTES: usize = 64 << 10;
 
 /// Share of permits: requests of one flow delay each other, not those of other flows.

@@ -19,7 +19,7 @@ const STRIDE: usize = if cfg!(feature = "long-turns") { 16 } else { 1500 };
 /// Bytes that are copied, scanned or hashed for one charge: some 60 ns.
 const BYTES_PER_CHARGE: usize = 64;
 
-/// From how many bytes on work that cannot be charged in parts leaves the worker first: a millisecond's copying.
+/// Size from which indivisible work leaves the worker first: a millisecond's copying.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// Leaves the worker that this thread is: runs the function while another thread goes on with the worker's tasks.

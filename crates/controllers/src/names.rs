@@ -23,7 +23,7 @@ const fn off(name: &'static str, alias: Option<&'static str>) -> KnownController
     KnownController { name, alias, on_by_default: false }
 }
 
-/// All of them, by name.
+/// Known controllers, by name.
 #[rustfmt::skip]
 pub const KNOWN: &[KnownController] = &[
     off("bootstrap-signer-controller", Some("bootstrapsigner")),

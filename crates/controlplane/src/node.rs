@@ -1,4 +1,4 @@
-//! Nodes.
+//! Kind Node: validation and preparation.
 
 use std::collections::HashSet;
 

@@ -266,9 +266,9 @@ fn validate_update(claim: Field, old: Field) {
 /// Change of a claim's StorageClass.
 #[derive(Clone, Copy)]
 enum StorageClass {
-    /// From the deprecated annotation to the field.
+    /// The class moves from the deprecated annotation to the field.
     FromAnnotation,
-    /// From none to one.
+    /// The class is set for the first time.
     FromNothing,
     Other,
 }

@@ -119,7 +119,7 @@ impl<'v, 'p> Field<'v, 'p> {
         self.to(value, self.path.key(key))
     }
 
-    /// Another value at this place.
+    /// Field at the same path with another value.
     pub fn with<'w>(&self, value: Option<&'w Value>) -> Field<'w, 'p> {
         self.to(value, self.path)
     }
@@ -135,7 +135,7 @@ impl<'v, 'p> Field<'v, 'p> {
         self.to(self.value, path)
     }
 
-    /// Another place of the same object.
+    /// Field of the same object at another path.
     fn to<'w, 'f>(&self, value: Option<&'w Value>, path: Path<'f>) -> Field<'w, 'f>
     where
         'p: 'f,

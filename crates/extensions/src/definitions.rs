@@ -20,9 +20,9 @@ use kevel_registry::verb::Verb;
 /// Stored form of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionForm {
-    /// As served, which is the fastest to decode.
+    /// Stored as served, which is the fastest to decode.
     Served,
-    /// As the reference stores them in etcd.
+    /// Stored as the reference stores definitions in etcd.
     Etcd,
 }
 

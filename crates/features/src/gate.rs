@@ -34,15 +34,15 @@ pub struct GateSpec {
 /// Maturity of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maturity {
-    /// Not there yet: the version is older than the gate.
+    /// Absent: the version is older than the gate.
     PreAlpha,
-    /// New.
+    /// Alpha: off by default.
     Alpha,
-    /// Tried.
+    /// Beta.
     Beta,
     /// There to stay; the gate will go.
     Ga,
-    /// On its way out.
+    /// Deprecated: to be removed.
     Deprecated,
 }
 
@@ -51,11 +51,11 @@ pub enum Maturity {
 pub enum GateState {
     /// Off unless switched.
     Off,
-    /// On unless switched.
+    /// On by default.
     On,
     /// Off for good.
     LockedOff,
-    /// On for good.
+    /// On, and cannot be switched off.
     LockedOn,
 }
 

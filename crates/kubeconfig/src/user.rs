@@ -42,7 +42,7 @@ pub enum CertificateAndKey {
 /// The credentials that are sent.
 #[derive(Clone, Default)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     #[default]
     None,
     /// A bearer token.
@@ -67,7 +67,7 @@ pub struct ImpersonatedUser {
     pub user: String,
     /// UID, if not empty.
     pub uid: String,
-    /// Groups.
+    /// Groups to impersonate.
     pub groups: Vec<String>,
     /// Extra fields, each with its values.
     pub extra: Vec<(String, Vec<String>)>,

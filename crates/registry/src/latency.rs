@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Authentication.
+    /// Authentication of the request.
     Authentication,
     /// Authorization of impersonation.
     Impersonation,

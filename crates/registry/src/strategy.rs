@@ -10,7 +10,7 @@ use crate::user::User;
 /// a client gets an error's cause once per validation. The strategy's mark is a call of `metadata_again`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataChecks {
-    /// None.
+    /// Metadata is not validated.
     None,
     /// `ValidateObjectMetaUpdate`, first or at the strategy's mark.
     Update,

@@ -28,7 +28,7 @@ const RELEASE: (&str, &str) = ("v1.36.3", "0f29094e5b73085e3802ecc1298ecae13866b
 /// Facts of a program's build (upstream: variables that the linker sets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramBuild {
-    /// Commit.
+    /// Git commit of the build.
     pub git_commit: &'static str,
     /// `clean` or `dirty`.
     pub git_tree_state: &'static str,

@@ -19,9 +19,9 @@ pub struct Evaluators {
 
 /// Evaluator of one resource.
 pub enum EvaluatorRef<'a> {
-    /// One that knows the objects.
+    /// Evaluator of a kind with usage rules of its own.
     Known(&'a dyn Evaluator),
-    /// One that counts objects.
+    /// Evaluator that counts objects.
     Count(Box<dyn Evaluator>),
 }
 

@@ -22,7 +22,7 @@ pub const HOOK: &str = "start-cluster-authentication-info-controller";
 
 const NAME: &str = "extension-apiserver-authentication";
 
-/// For how long an authority is passed on after it has expired: clocks differ.
+/// Time for which an expired authority is still published: clocks differ.
 const SLACK: Duration = Duration::from_secs(5 * 60);
 
 /// CA bundles and headers by which this server authenticates users, for aggregated servers.

@@ -16,19 +16,19 @@ const MATCH_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 /// The metrics of a server's authorizers.
 #[derive(Debug)]
 pub struct AuthorizationMetrics {
-    /// By type, name, and decision: `allowed`, `denied`.
+    /// Decisions, by type, name, and decision (`allowed`, `denied`).
     pub decisions: Arc<Family<Counter>>,
     webhook_evaluations: Arc<Family<Counter>>,
     webhook_duration: Arc<Family<Histogram>>,
-    /// By a webhook's name and the result of its call.
+    /// Failed webhook calls with failure policy `NoOpinion`, by the webhook's name and result.
     pub fail_open: Arc<Family<Counter>>,
-    /// By type and name.
+    /// Errors of match conditions, by type and name.
     pub match_errors: Arc<Family<Counter>>,
-    /// By type and name.
+    /// Requests excluded by match conditions, by type and name.
     pub match_exclusions: Arc<Family<Counter>>,
-    /// By type and name.
+    /// Duration of match conditions, by type and name.
     pub match_duration: Arc<Family<Histogram>>,
-    /// Of the configuration file.
+    /// Reloads of the configuration file.
     pub(super) reloads: Reloads,
 }
 

@@ -87,7 +87,7 @@ fn find<'r>(role: &RoleRef, own: Option<&'r Roles>, cluster: &'r Roles) -> Optio
 /// The bindings that mean one user or group in one scope.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    /// In order of their names.
+    /// Bindings in the order of their names.
     bindings: Vec<Arc<Binding>>,
     held: ArcSwapOption<HeldRoles>,
 }
@@ -129,7 +129,7 @@ impl Grants {
 /// Roles of one user or group in one scope: each role once, whatever the number of bindings to it.
 #[derive(Debug)]
 pub(super) struct HeldRoles {
-    /// Of the namespace's roles, and of the cluster's.
+    /// Versions of the namespace's roles, and of the cluster's.
     versions: (u64, u64),
     grants: Vec<Grant>,
     /// Roles that are bound and not there.
@@ -150,7 +150,7 @@ struct Grant {
 }
 
 impl HeldRoles {
-    /// Of several bindings to one role the first by name counts.
+    /// Builds the entry of a subject. Of several bindings to one role the first by name counts.
     fn new(
         bindings: &[Arc<Binding>],
         own: Option<&Roles>,

@@ -35,7 +35,7 @@ impl Kind {
 /// Roles and bindings with their index. The cost of a change depends on the changed object only.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
-    /// By cache key: `namespace/name`, or `name`.
+    /// Bindings by cache key: `namespace/name`, or `name`.
     bindings: HashMap<Box<str>, Arc<Binding>>,
     /// Number of role changes so far.
     version: u64,

@@ -42,7 +42,7 @@ pub(super) struct CallEstimate {
 /// Evaluation of a call's arguments, which decides how their costs count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Estimate {
-    /// All are evaluated.
+    /// A call that evaluates all its arguments.
     Plain,
     /// The first is evaluated, and perhaps the second.
     ShortCircuit,

@@ -220,7 +220,7 @@ pub(super) fn simple(head: ItemHead) -> Result<Value> {
 /// The entries of a map under way.
 struct MapEntries {
     found: Vec<(CompactString, usize, Value)>,
-    /// At how many of them they are looked through: only different keys may take room.
+    /// Number of entries at which duplicate keys are removed: only different keys may take memory.
     limit: usize,
     /// Whether the last one is not where it was put.
     sorted: bool,

@@ -62,7 +62,7 @@ impl fmt::Display for Major {
 /// Error about bytes that are not the value they should be; prints as the reference puts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Nothing at all.
+    /// The input is empty.
     Empty,
     /// The input ends in the middle of an item.
     UnexpectedEof,

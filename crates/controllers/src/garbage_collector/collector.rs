@@ -20,10 +20,10 @@ const ATTEMPTS: usize = 5;
 /// Failure of an attempt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// No server has the kind, now.
+    /// No API server serves the kind at present.
     #[error("unable to get REST mapping for {0}/{1}.")]
     NotMapped(String, String),
-    /// Another attempt would not succeed.
+    /// A cluster-scoped object refers to a namespaced owner: a retry would not succeed.
     #[error("cluster-scoped objects cannot refer to namespaced owners")]
     NamespacedOwner,
     /// A request failed.

@@ -24,7 +24,7 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 /// State of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ZoneState {
-    /// Not looked at yet.
+    /// Zone that was not evaluated yet.
     Initial,
     Normal,
     /// No node is ready.

@@ -1,4 +1,4 @@
-//! Autoscalers.
+//! Kind HorizontalPodAutoscaler.
 
 mod behavior;
 mod metrics;

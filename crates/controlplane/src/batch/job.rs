@@ -1,4 +1,4 @@
-//! Jobs.
+//! Kind Job: validation and preparation.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// Jobs.
+/// Kind Job.
 pub static KIND: Kind = Kind {
     selectable_fields: &[Selectable::named("status.successful", "status.succeeded")],
     unknown_field_labels: FieldLabels::OwnQuoted,

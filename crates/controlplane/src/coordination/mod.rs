@@ -17,7 +17,7 @@ use crate::validation::Field;
 pub use self::leader_election::LeaderElectionController;
 use self::version::Version;
 
-/// Leases.
+/// Kind Lease.
 pub static LEASE: Kind = Kind {
     standard_finalizers: false,
     allow_create_on_update: true,

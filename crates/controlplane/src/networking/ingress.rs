@@ -1,4 +1,4 @@
-//! Ingresses.
+//! Kind Ingress: validation and preparation.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::{Field, load_balancer_warnings};
 
-/// Ingresses.
+/// Kind Ingress.
 pub static KIND: Kind = Kind {
     storage_key: Some("ingress"),
     counts_generation: true,

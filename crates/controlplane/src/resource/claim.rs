@@ -184,7 +184,7 @@ fn attribute(constraint: Field) {
     }
 }
 
-/// Something that is for a driver to read.
+/// Opaque configuration of a driver.
 pub(super) fn configuration(config: Field) {
     let opaque = config.at("opaque");
     if opaque.is_absent() {

@@ -152,7 +152,7 @@ fn check_pool(pool: Field) {
     }
 }
 
-/// On one node, on some, on all, or each device somewhere else.
+/// Location of the devices: one node, selected nodes, all nodes, or one per device.
 fn where_devices_are(spec: Field) {
     const NONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
          `perDeviceNodeSelection` is required";

@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 5;
 /// Reconciler of the `kubernetes` Service's endpoints (upstream: `reconcilers.EndpointReconciler`).
 #[derive(Clone, Debug)]
 pub enum Reconciler {
-    /// Each of them has a lease.
+    /// Each server has a lease (`--endpoint-reconciler-type=lease`).
     Lease(Leases),
     /// There are this many.
     Count(usize),

@@ -28,7 +28,7 @@ const NODES: &str = "system:nodes";
 const KUBE_CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const KUBE_SCHEDULER: &str = "system:kube-scheduler";
 
-/// In the order of creation.
+/// Mandatory priority levels, in the order of creation.
 const MANDATORY_LEVELS: [Level; 2] = [level(CATCH_ALL, 5, 0), Level::EXEMPT];
 
 const MANDATORY_SCHEMAS: [Schema; 2] = [

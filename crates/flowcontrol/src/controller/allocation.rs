@@ -3,7 +3,7 @@
 /// A class: its target, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Class {
-    /// Not below the lower bound.
+    /// Wanted number of seats, not below the lower bound.
     pub target: f64,
     pub lower: f64,
     pub upper: f64,

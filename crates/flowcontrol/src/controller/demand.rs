@@ -12,7 +12,7 @@ pub struct SeatDemand {
     pub average: f64,
     /// Time-weighted standard deviation.
     pub deviation: f64,
-    /// Maximum.
+    /// Highest number of requested seats in the period.
     pub high_watermark: u32,
     /// Smoothed demand: rises at once, falls slowly.
     pub smoothed: f64,

@@ -66,7 +66,7 @@ impl Value for StringArray {
 }
 
 impl Value for Int32Slice {
-    /// Nothing is its zero: the reference's help shows `[]` as the default.
+    /// Type of the flag: its help shows `[]` as the default, as the reference's.
     fn value_type(&self) -> ValueType {
         ValueType::new("int32Slice", "")
     }

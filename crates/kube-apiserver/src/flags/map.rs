@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigurationMap(pub BTreeMap<String, String>);
 
-/// One `key=value` each time that the flag is given; the value may hold anything.
+/// Pairs `key=value`, one for each time that the flag is given; the value may contain any character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StringPairs(pub BTreeMap<String, String>);
 
@@ -81,7 +81,7 @@ impl Value for StringPairs {
 }
 
 impl Value for StringToString {
-    /// Nothing is its zero: the reference's help shows `[]` as the default.
+    /// Type of the flag: its help shows `[]` as the default, as the reference's.
     fn value_type(&self) -> ValueType {
         ValueType::new("stringToString", "")
     }

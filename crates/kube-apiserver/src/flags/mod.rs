@@ -99,7 +99,7 @@ pub const fn refused(why: &'static str) -> Facts {
 }
 
 impl Facts {
-    /// With a letter that stands for the flag.
+    /// Sets the one-letter form of the flag.
     pub const fn short(self, letter: char) -> Self {
         Facts { short: Some(letter), ..self }
     }

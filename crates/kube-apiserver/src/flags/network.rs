@@ -111,7 +111,7 @@ impl fmt::Display for NamedCertKey {
     }
 }
 
-/// One certificate each time that the flag is given.
+/// Certificates for server names (SNI), one for each time that the flag is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedCertKeys(pub Vec<NamedCertKey>);
 
@@ -130,7 +130,7 @@ impl DerefMut for NamedCertKeys {
 }
 
 impl Value for NamedCertKeys {
-    /// Nothing is its zero: the reference's help shows `[]` as the default.
+    /// Type of the flag: its help shows `[]` as the default, as the reference's.
     fn value_type(&self) -> ValueType {
         ValueType::new("namedCertKey", "")
     }

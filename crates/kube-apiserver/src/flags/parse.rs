@@ -1,4 +1,4 @@
-//! From arguments to values.
+//! Parser of command-line arguments.
 
 use super::{Flag, Given, Section};
 use crate::nearest::nearest;

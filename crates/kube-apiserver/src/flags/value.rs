@@ -162,7 +162,7 @@ impl Value for Option<IpAddr> {
         ValueType::new("ip", "<nil>")
     }
 
-    /// No text leaves the address as it is.
+    /// Sets the address; an empty text leaves it as it is.
     fn set(&mut self, text: &str, _: bool) -> Result<(), String> {
         if !text.is_empty() {
             let ip: Result<IpAddr, _> = text.trim().parse();

@@ -1,4 +1,4 @@
-//! One message, printed.
+//! Text of one log message.
 
 use kevel_api::json_string::write_json_string;
 use kevel_api::quote::quote;
@@ -17,7 +17,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// One message, taken apart.
+/// Fields of one log message.
 pub(super) struct Line {
     time: MicroTime,
     process: u32,

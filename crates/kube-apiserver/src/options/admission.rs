@@ -13,11 +13,9 @@ section! {
                          Will be removed in a future version.");
         /// File with the configuration of the admission plugins.
         admission_control_config_file: String, EFFECTIVE;
-        /// For how many seconds a pod tolerates that its node is not ready, unless it says so
-        /// itself.
+        /// Seconds for which a pod tolerates that its node is not ready, unless it says so itself.
         default_not_ready_toleration_seconds: i64 = "300", EFFECTIVE;
-        /// For how many seconds a pod tolerates that its node is unreachable, unless it says so
-        /// itself.
+        /// Seconds for which a pod tolerates that its node is unreachable, unless it says so itself.
         default_unreachable_toleration_seconds: i64 = "300", EFFECTIVE;
         /// Admission plugins to switch off that are on by default, comma separated.
         disable_admission_plugins: Strings, EFFECTIVE;

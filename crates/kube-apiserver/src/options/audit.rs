@@ -23,7 +23,7 @@ section! {
         audit_log_compress: bool = "false", EFFECTIVE;
         /// Form of the log: json, an object per event, or legacy, a line of text per event.
         audit_log_format: String = "json", EFFECTIVE;
-        /// For how many days old log files are kept, by the date in their names; 0 keeps them.
+        /// Days for which old log files are kept, by the date in their names; 0 keeps them.
         audit_log_maxage: i64 = "366", EFFECTIVE;
         /// Number of old log files that are kept; 0 keeps them all.
         audit_log_maxbackup: i64 = "100", EFFECTIVE;

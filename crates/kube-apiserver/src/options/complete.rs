@@ -77,7 +77,7 @@ const SECOND: i64 = 1_000_000_000;
 /// Default of the least history of the watch caches.
 const EVENTS_HISTORY_WINDOW: Duration = Duration(75 * SECOND);
 
-/// From when on a token that is valid for longer is one that was extended.
+/// Lifetime above which a token counts as extended.
 const WARN_ONLY_EXPIRATION_SECONDS: i64 = 60 * 60 + 7;
 
 /// The validity of an extended token.
@@ -87,9 +87,9 @@ const EXTENDED_EXPIRATION_SECONDS: i64 = 365 * 24 * 60 * 60;
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub enum ComponentGlobalsError {
-    /// In `--emulated-version` or `--min-compatibility-version`.
+    /// Error in `--emulated-version` or `--min-compatibility-version`.
     Version(#[from] VersionError),
-    /// In `--feature-gates`.
+    /// Error in `--feature-gates`.
     Gates(#[from] FlagError),
 }
 

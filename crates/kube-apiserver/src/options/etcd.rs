@@ -49,8 +49,8 @@ section! {
         /// Other etcd servers for single resources, comma separated, each as group/resource#URLs
         /// with semicolons between the URLs, as in /events#http://etcd4:2379;http://etcd5:2379.
         etcd_servers_overrides: Strings, EFFECTIVE;
-        /// For how many seconds a lease is used for further objects. Fewer seconds make more
-        /// leases; more put more objects under the same one.
+        /// Seconds for which a lease is used for further objects. Fewer seconds make more leases; more put more objects
+        /// under the same one.
         lease_reuse_duration_seconds: i64 = "60", EFFECTIVE;
         /// Kind of etcd: etcd3.
         storage_backend: String, EFFECTIVE;

@@ -18,14 +18,14 @@ section! {
 /// Request of `--version`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VersionRequest {
-    /// Nothing.
+    /// No request.
     #[default]
     No,
-    /// To print it.
+    /// Print the version.
     Print,
-    /// To print all that is known of it.
+    /// Print all version information.
     PrintRaw,
-    /// To report this one.
+    /// Report this version instead of the real one.
     Report(String),
 }
 

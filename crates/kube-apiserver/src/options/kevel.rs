@@ -64,11 +64,11 @@ impl super::CompletedOptions {
 /// Kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageKind {
-    /// In a database of the server's own.
+    /// A database of the server's own.
     Embedded,
-    /// In memory: they are gone when the server stops.
+    /// Memory: objects are lost when the server stops.
     Memory,
-    /// In etcd.
+    /// An etcd cluster.
     Etcd,
     /// In the folder of the stand-in for etcd that controller tests start. Found at the start behind `--etcd-servers`;
     /// not a value of the flag.

@@ -44,7 +44,7 @@ const REMEMBERED: Remembered =
 
 /// The configured authenticators, and the objects and issuers that they share with controllers.
 pub struct Authentication {
-    /// All of them.
+    /// Union of all authenticators.
     pub authenticator: Arc<dyn Authenticator>,
     /// Authenticators of bearer tokens.
     tokens: Arc<dyn TokenAuthenticator>,

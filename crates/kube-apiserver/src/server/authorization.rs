@@ -35,7 +35,7 @@ pub fn alone(options: &CompletedOptions) -> bool {
 
 /// The configured authorizers, in order.
 pub struct Authorization {
-    /// All of them, in the order in which they are asked.
+    /// Union of all authorizers, in order.
     pub authorizer: Arc<dyn Authorizer>,
     pub rbac: Arc<Rbac>,
     /// Whether roles and bindings decide.

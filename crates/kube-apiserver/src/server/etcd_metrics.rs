@@ -109,7 +109,7 @@ struct Measured {
     seconds: Arc<Family<Histogram>>,
     requests: Arc<Family<Counter>>,
     errors: Arc<Family<Counter>>,
-    /// By operation and resource: as many as resources are stored.
+    /// Histograms by operation and resource.
     series: RwLock<HashMap<(&'static str, String), Arc<RequestSeries>>>,
 }
 

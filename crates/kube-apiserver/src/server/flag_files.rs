@@ -18,7 +18,7 @@ pub enum FlagFileError {
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// Reason.
+        /// Reason of the error.
         why: String,
     },
     /// The file has no certificates of authorities.
@@ -48,7 +48,7 @@ pub enum FlagFileError {
         certificate: String,
         /// Flag and file of the private key.
         key: String,
-        /// Reason.
+        /// Reason of the error.
         why: String,
     },
 }

@@ -187,7 +187,7 @@ impl PreparedServer {
         Ok(running)
     }
 
-    /// Serves.
+    /// Opens the port and starts the background tasks.
     fn serve(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
         self.authorization.follow(&self.storages, &self.lifecycle.tasks);

@@ -49,7 +49,7 @@ pub struct StandInGone(String);
 /// Reason why the stand-in's store cannot be opened.
 #[derive(Debug, Error)]
 pub enum StandInError {
-    /// Another server has it open.
+    /// Another server uses the stand-in's folder.
     #[error(
         "another kube-apiserver runs on the stand-in for etcd at {0}, which takes one at a time: stop it, or start a \
          real etcd for several"

@@ -105,7 +105,7 @@ pub enum OpenError {
     Embedded {
         /// Folder of the store.
         folder: PathBuf,
-        /// Reason.
+        /// Reason of the error.
         error: kevel_store::Error,
     },
     /// An etcd does not answer.
@@ -118,7 +118,7 @@ pub enum OpenError {
         flag: &'static str,
         /// URLs of the members.
         servers: String,
-        /// Reason.
+        /// Reason of the error.
         error: kevel_store::Error,
     },
 }

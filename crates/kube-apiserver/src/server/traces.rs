@@ -35,7 +35,7 @@ pub enum TracesError {
     Read {
         /// The file.
         file: String,
-        /// Reason.
+        /// Reason of the error.
         error: io::Error,
     },
     /// The file is no configuration.
@@ -44,12 +44,12 @@ pub enum TracesError {
     /// The configuration is invalid.
     #[error("failed to validate tracing configuration: {0}")]
     Invalid(String),
-    /// Nothing can be sent to the endpoint.
+    /// Invalid endpoint of the collector.
     #[error("cannot send spans to {}: {error}", quote(.endpoint))]
     Endpoint {
         /// The endpoint.
         endpoint: String,
-        /// Reason.
+        /// Reason of the error.
         error: tonic::transport::Error,
     },
     /// The exporter cannot be made.

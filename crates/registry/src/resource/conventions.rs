@@ -67,8 +67,8 @@ pub enum Routing {
     /// A route for each method and form of path (upstream: `APIInstaller`): a request without a route is refused before
     /// anything else (404, 405, 406, 415).
     Routes,
-    /// One handler for all methods and paths below the resource (upstream: `crdHandler`): it goes by the verb alone,
-    /// and passes requests of another scope on.
+    /// One handler for all methods and paths below the resource (upstream: `crdHandler`): routing uses the verb alone,
+    /// and requests of another scope are passed on.
     Verbs,
 }
 

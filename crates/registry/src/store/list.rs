@@ -27,7 +27,7 @@ pub struct ObjectSelection {
 pub struct ListQuery {
     /// Objects to list.
     pub selection: ObjectSelection,
-    /// Freshness.
+    /// Freshness of the list (`resourceVersion`, `resourceVersionMatch`).
     pub at: At,
     /// Most objects; 0 for all.
     pub limit: usize,

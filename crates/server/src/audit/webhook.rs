@@ -14,7 +14,7 @@ const PLUGIN: &str = "webhook";
 pub struct Webhook {
     /// Client of the webhook.
     pub client: Client,
-    /// Retries.
+    /// Retries of failed requests.
     pub backoff: Backoff,
     /// Reports events that could not be sent.
     pub errors: Errors,

@@ -16,7 +16,7 @@ pub(super) fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
-    /// In bytes, from 1.
+    /// Column in bytes, from 1.
     column: usize,
 }
 

@@ -109,7 +109,7 @@ pub struct Opinion {
 }
 
 impl Opinion {
-    /// Allows.
+    /// Decision that allows the request.
     pub fn allow() -> Self {
         Opinion { decision: Decision::Allow, reason: String::new(), error: None }
     }

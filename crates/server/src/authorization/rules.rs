@@ -20,7 +20,7 @@ pub struct ResourceRule {
     pub verbs: Vec<String>,
     /// API groups.
     pub api_groups: Vec<String>,
-    /// Resources.
+    /// Resources that the rule covers.
     pub resources: Vec<String>,
     /// Names of objects; empty for all.
     pub resource_names: Vec<String>,
@@ -31,7 +31,7 @@ pub struct ResourceRule {
 pub struct NonResourceRule {
     /// Allowed verbs.
     pub verbs: Vec<String>,
-    /// Paths.
+    /// URL paths that the rule covers.
     pub non_resource_urls: Vec<String>,
 }
 

@@ -204,7 +204,7 @@ struct Check<'a> {
     verb: String,
 }
 
-/// From this many values on it is worth asking about all values there could be.
+/// Number of extra values from which permission for all of them at once is checked first.
 const MANY: usize = 4;
 
 impl Check<'_> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::metrics::{Counter, Description, Family, Histogram, Metrics};
 
-/// From 5 ms to 12.5 s.
+/// Buckets from 5 ms to 12.5 s.
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 2.5, 12.5];
 
 /// Metrics of dials. Direct ones are not counted.

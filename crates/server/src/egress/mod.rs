@@ -75,7 +75,7 @@ pub struct EgressSelector(Option<BTreeMap<EgressType, Dialer>>);
 /// Reason for a missing dialer where a configured one is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupError {
-    /// Nothing is configured at all.
+    /// There is no egress configuration.
     NoSelector,
     /// The egress type is not configured.
     NotConfigured,

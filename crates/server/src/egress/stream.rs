@@ -16,7 +16,7 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin> Connection for IO {}
 pub enum Stream {
     /// A direct one.
     Tcp(TcpStream),
-    /// One through a proxy.
+    /// Connection through a proxy.
     Proxied(Box<dyn Connection>),
 }
 

@@ -26,7 +26,7 @@ const MANAGED_FIELDS: &str = "managedFields";
 pub(super) enum Configuration {
     /// YAML, or JSON, which is YAML.
     Yaml(Bytes),
-    /// CBOR.
+    /// Applied configuration in CBOR.
     Cbor(Bytes),
     /// A tree from an in-process client.
     Tree(Value),

@@ -27,7 +27,7 @@ pub struct Unreachable {
 pub struct SilentMember {
     /// URL of the member.
     pub url: String,
-    /// Reason.
+    /// Reason of the failure.
     pub why: String,
     /// Whether the member's certificate is not trusted. This does not pass by waiting.
     pub is_distrusted: bool,

@@ -65,7 +65,7 @@ impl CloseCode {
 pub struct Violation {
     /// Close code sent to the peer.
     pub code: CloseCode,
-    /// Description.
+    /// Description of the violation.
     pub what: &'static str,
 }
 

@@ -62,8 +62,8 @@ impl Vertex {
     }
 }
 
-/// For every object the nodes that it leads to, worked out as objects come and go: what is asked
-/// is looked up, never searched for.
+/// Graph of objects and nodes: for every object the nodes that it leads to, updated as objects change, so that a
+/// request needs a look-up only.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     /// Number of paths from an object to each node.
@@ -169,7 +169,7 @@ impl Graph {
         self.reach.get(from).into_iter().flat_map(BTreeMap::keys).cloned().collect()
     }
 
-    /// Another way from an object to a node.
+    /// Adds a path from an object to a node.
     fn gain(&mut self, from: &Vertex, node: &Arc<str>) {
         let nodes = self.reach.entry(from.clone()).or_default();
         let ways = nodes.entry(node.clone()).or_default();
@@ -179,7 +179,7 @@ impl Graph {
         }
     }
 
-    /// One way less.
+    /// Removes a path from an object to a node.
     fn lose(&mut self, from: &Vertex, node: &Arc<str>) {
         let Some(nodes) = self.reach.get_mut(from) else { return };
         let Some(ways) = nodes.get_mut(node) else { return };

@@ -53,7 +53,7 @@ pub struct NodeFeatures {
 }
 
 impl NodeAuthorizer {
-    /// One that knows of no objects yet; see [`NodeAuthorizer::follow`].
+    /// Node authorizer without objects; see [`NodeAuthorizer::follow`].
     pub fn new(features: NodeFeatures) -> Self {
         let mut rules = node_rules();
         if features.cluster_trust_bundle {

@@ -17,7 +17,7 @@ use self::namespaced::{ROLE_BINDINGS, ROLES};
 use crate::GROUP;
 use crate::rule::PolicyRule;
 
-/// On objects that are brought up to date with the policy unless it says `false`.
+/// Annotation of bootstrap objects: they are reconciled with the policy unless it says `false`.
 pub(super) const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
 
@@ -25,7 +25,7 @@ const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaul
 const READ: &str = "get list watch";
 /// The verbs that change something.
 const WRITE: &str = "create delete deletecollection patch update";
-/// Both.
+/// Verbs of readers and writers together.
 const ALL: &str = "create delete deletecollection get list patch update watch";
 
 /// An object that has to be there.
@@ -37,7 +37,7 @@ pub(super) struct Desired {
     pub object: Value,
 }
 
-/// All of them with these feature gates on: roles before bindings.
+/// Bootstrap objects under these feature gates: roles before bindings.
 pub(super) fn policy(on: &Gates) -> Vec<Desired> {
     let open = |gates: &str| gates.split_whitespace().all(|gate| on.contains(gate));
     let gated = gated::CONTROLLERS.iter().filter(|(gates, _)| open(gates));
@@ -216,7 +216,7 @@ const fn url(urls: &'static str, verbs: &'static str) -> Rule {
 }
 
 impl Rule {
-    /// On objects of these names only.
+    /// Limits the rule to objects of these names.
     const fn named(mut self, names: &'static str) -> Self {
         self.names = names;
         self

@@ -16,7 +16,7 @@ const PROTOCOLS: [&str; 3] = ["Direct", "HTTPConnect", "GRPC"];
 const NAMES: [&str; 3] = ["cluster", "controlplane", "etcd"];
 
 impl EgressSelectorConfiguration {
-    /// All that is wrong with it.
+    /// Validates the configuration; the error lists all problems.
     pub fn validate(&self) -> Result<(), String> {
         let selections = self.egress_selections.as_deref().unwrap_or_default();
         let at = Path::new("service");
@@ -142,7 +142,7 @@ fn tls_config(tls: &TlsConfig, at: &Path<'_>) -> Vec<FieldError> {
     wrong.collect()
 }
 
-/// As the reference shows the whole of it: by the names that its fields have there.
+/// Value in messages, with the reference's field names.
 fn shown(tcp: &TcpTransport) -> BadValue {
     let text = |text: &str| {
         let mut json = Vec::new();

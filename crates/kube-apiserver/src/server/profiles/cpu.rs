@@ -22,7 +22,7 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 /// Reason why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum CpuProfileError {
-    /// Another one is being recorded.
+    /// Another profile is being recorded.
     #[error("cpu profiling already in use")]
     InUse,
     /// The timer or its signal cannot be used.
