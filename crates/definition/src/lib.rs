@@ -52,7 +52,7 @@ pub struct Resource {
     pub kind: String,
     /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// Facts about it.
+    /// Facts about the struct.
     pub facts: Facts,
 }
 

@@ -237,7 +237,7 @@ struct Source {
     heard: Option<WatchResponse>,
     /// Number of its events that are decrypted.
     opened: usize,
-    /// Time until which plug-ins are not waited for.
+    /// End of the time in which events are not delayed for a KMS plug-in, after one was too slow.
     impatient: Option<Instant>,
 }
 

@@ -310,7 +310,7 @@ mod tests {
         assert!(gates(34, &[("APIServerTracing", false)]).is_err());
     }
 
-    /// A gate of this effect that can be switched, and the switch that the server does not act by.
+    /// An unlocked gate with this effect, and the value that the server cannot honour.
     fn fixed(effect: GateEffect) -> (Feature, bool) {
         let switchable = |gate: &&Gate| {
             let spec = gate.at(EffectiveVersion::default());

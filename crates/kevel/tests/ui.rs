@@ -1,4 +1,4 @@
-//! The page on a running server: who is let in, as which user, and what the search shows.
+//! The page `/ui/` on a running server: sign-in, sessions, and results of the search.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use http::Response;

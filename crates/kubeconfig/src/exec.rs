@@ -59,7 +59,7 @@ pub enum ExecError {
     /// The plug-in needs a terminal.
     #[error("exec plugin cannot support interactive mode: standard input is not a terminal")]
     NoTerminal,
-    /// There is no such program.
+    /// The credential plug-in is not installed.
     #[error("exec: executable {command} not found{hint}")]
     NotFound {
         /// The program.

@@ -271,7 +271,7 @@ impl Resources {
         self.rows.load()
     }
 
-    /// Tells of changes of the table from now on.
+    /// Signal of further changes of the table of rows.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

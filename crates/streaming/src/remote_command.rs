@@ -77,7 +77,7 @@ impl Version {
 pub enum Outcome {
     /// Exit code 0.
     Success,
-    /// Another exit code.
+    /// The command ended with an exit code other than 0.
     Exit(u8),
     /// The command was not run, or its result is unknown.
     Failure(String),

@@ -54,7 +54,7 @@ pub fn next_record(trace: &[u8]) -> Option<(Record<'_>, &[u8])> {
 pub enum Lost {
     /// All is lost.
     All,
-    /// Nothing is lost.
+    /// The disk image has every write.
     Nothing,
     /// Random writes are lost.
     Some,

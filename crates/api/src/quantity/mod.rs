@@ -161,7 +161,7 @@ impl Quantity {
         exact.then_some(value)
     }
 
-    /// The same number with its trailing zeros moved to the scale.
+    /// Number with its trailing zeros moved to the scale.
     fn trimmed(mut self) -> Self {
         while self.mantissa != 0 && self.mantissa % 10 == 0 {
             self.mantissa /= 10;

@@ -17,7 +17,7 @@ pub const HOOK: &str = "start-legacy-token-tracking-controller";
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "since";
 
-/// Keeps the config map that says it.
+/// Controller of the ConfigMap with the start of the tracking.
 pub fn controller(
     client: Client,
     config_maps: Arc<Storage>,

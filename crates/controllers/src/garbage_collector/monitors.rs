@@ -31,7 +31,7 @@ pub(super) struct Monitors {
 
 struct Monitor {
     kind: GroupVersionKind,
-    /// Cache that the informer reads: a changed definition of a custom resource has another.
+    /// Cache that the informer reads. A changed CustomResourceDefinition gets a new cache.
     cache: Arc<Cache>,
     synced: HasSynced,
     task: AbortHandle,

@@ -12,7 +12,7 @@ use super::{Behind, PODS, backend, start};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Labels of what is counted, by the way.
+/// Metric labels of a proxy protocol and transport.
 fn labels(way: Way) -> &'static str {
     match way {
         Way::Tcp | Way::Tls => r#"protocol="http_connect",transport="tcp""#,

@@ -104,7 +104,7 @@ pub async fn serve(io: UnixStream, proxy: Proxy) {
     let _ = server.serve_connection(TokioIo::new(io), service).await;
 }
 
-/// As Go's servers do, it says nothing before it has something to say.
+/// Answers a tunnel request. The response head is sent with the first packet, as by Go's servers.
 async fn answer(request: Request<Incoming>, proxy: Proxy) -> Response<Body> {
     assert_eq!(request.uri().path(), "/ProxyService/Proxy");
     let mut packets = Packets { body: request.into_body(), read: BytesMut::new() };
@@ -191,7 +191,7 @@ async fn pass_on(mut backend: TcpStream, mut packets: Packets, send: mpsc::Sende
     let _ = send.send(Packet { ty: CLOSE_RSP, closed: Some(closed), ..Packet::default() }).await;
 }
 
-/// The packets of a request.
+/// Reader of the gRPC packets in a request body.
 struct Packets {
     body: Incoming,
     read: BytesMut,

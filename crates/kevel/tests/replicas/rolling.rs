@@ -128,7 +128,7 @@ async fn client_go_does_not_notice_a_rolling_restart() {
 struct Rolling {
     replicas: Replicas,
     balancer: Balancer,
-    /// Each with its name in [`NAMES`], the one that was started last at the end.
+    /// Running servers, named by [`NAMES`], in the order in which they were started.
     servers: VecDeque<Replica>,
     restarted: usize,
 }

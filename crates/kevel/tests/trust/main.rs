@@ -14,7 +14,7 @@ use std::path::Path;
 use kevel_test_support::trust::{TrustRow, rows};
 use serde_json::Value;
 
-/// Rows of the table: one that is lost is noticed.
+/// Expected number of certificate chains in the table, so that a lost one is noticed.
 const ROWS: usize = 98;
 /// Rows about hosts that loopback has: those of uses that dial the host of a URL.
 const LOCAL_ROWS: usize = 89;

@@ -59,7 +59,7 @@ impl<'a> Deref for Store<'a> {
 pub struct Written {
     /// Whether the object was created: an update or apply may create, too.
     pub created: bool,
-    /// The object.
+    /// The object as written.
     pub object: WrittenObject,
 }
 

@@ -133,11 +133,11 @@ impl Impersonation {
     }
 }
 
-/// A way to be permitted.
+/// Mode of impersonation, with a permission of its own.
 struct Mode {
     name: &'static str,
     constrained: bool,
-    /// Whether it is a way for this user to be that one.
+    /// Whether the mode applies to this requestor and impersonated user.
     applies: fn(wanted: &User, requestor: &User) -> bool,
 }
 

@@ -243,7 +243,7 @@ mod tests {
         decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
     }
 
-    /// `kind namespace/name` leads to these of the nodes `a`, `b`, `c`.
+    /// Asserts that an object leads to exactly these of the nodes `a`, `b`, `c`.
     fn assert_leads(graph: &RwLock<Graph>, kind: Kind, key: &str, nodes: &str) {
         let vertex = Vertex { kind, key: key.into() };
         let found: String = ["a", "b", "c"]

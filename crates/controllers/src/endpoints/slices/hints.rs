@@ -4,7 +4,7 @@ use kevel_api::value::{Map, Value};
 
 use super::super::slice::{SliceChanges, name_of};
 
-/// Traffic distributions that endpoints have hints for, and whether also for nodes.
+/// Traffic distributions for which slices get topology hints, and whether by node as well as by zone.
 const DISTRIBUTIONS: &[(&str, bool)] =
     &[("PreferClose", false), ("PreferSameZone", false), ("PreferSameNode", true)];
 
