@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_of_the_table_is_as_the_reference_has_it() {
+    fn actions_equal_the_reference_s_table() {
         for (existing, desired, expected) in [
             ("Unknown", "ByOthers", "Fail"),
             ("Unknown", "OnStart", "Fail"),

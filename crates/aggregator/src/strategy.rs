@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_one_is_available_at_once_and_a_remote_one_is_not() {
+    fn new_local_services_are_available_and_remote_ones_not() {
         let mut local = object("v1.a.io", r#""group":"a.io""#);
         let mut remote = object("v1.a.io", r#""service":{"name":"s"}"#);
         for object in [&mut local, &mut remote] {

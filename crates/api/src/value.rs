@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_or_map_is_as_good_as_an_empty_one() {
+    fn absent_lists_and_maps_equal_empty_ones() {
         let map = |entries: &[(&'static str, Value)]| {
             Value::Map(entries.iter().map(|(key, value)| (*key, value.clone())).collect())
         };

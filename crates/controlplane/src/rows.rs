@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_created_and_not_stored_has_a_creater_or_is_left_out() {
+    fn every_unstored_kind_has_a_creater() {
         let mut creaters = Creaters::default();
         let missing = |path, group| Err(format!("{path} of group {group:?} has no creater"));
         assert_eq!(creaters.check(), missing("serviceaccounts/token", ""));

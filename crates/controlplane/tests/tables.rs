@@ -65,7 +65,7 @@ async fn a_list_is_a_table_of_its_objects() {
 }
 
 #[tokio::test]
-async fn a_request_says_how_much_of_an_object_stands_beside_its_row() {
+async fn include_object_selects_the_object_beside_a_row() {
     let server = InMemory::start(Format::Protobuf).await;
     server.create(CM, r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#).await;
     for path in [CM.to_owned(), format!("{CM}/a")] {

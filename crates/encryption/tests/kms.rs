@@ -153,7 +153,7 @@ async fn another_key_makes_values_stale() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_that_the_plugin_does_not_confirm_is_not_written_with() {
+async fn unconfirmed_seeds_are_not_used_for_writes() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("kms.sock");
     let mut plugin = KmsPlugin::start(&socket, "key-1");

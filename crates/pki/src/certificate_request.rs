@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_in_the_reference_s_words() {
+    fn invalid_requests_get_the_reference_s_errors() {
         let (whole, _) = request(&rcgen::PKCS_ECDSA_P256_SHA256);
         let longer = [&whole[..], &[0]].concat();
         let mismatch = format!(

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_lies_about_its_length_is_nothing() {
+    fn truncated_elements_are_rejected() {
         for bytes in [
             &b""[..],
             b"\x30",

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_seen_and_a_broken_file_is_not_taken() {
+    fn changed_files_are_loaded_and_invalid_ones_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         let number = |files: &[Vec<u8>]| {

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_start_changes_nothing_and_a_new_address_changes_the_kubeconfig() {
+    fn second_start_rewrites_only_the_kubeconfig_s_address() {
         let folder = tempfile::tempdir().unwrap();
         let mut pki = Pki {
             folder: folder.path().join("pki"),

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pair_is_made_once_and_half_of_it_is_an_error() {
+    fn self_signed_pair_is_made_once_and_must_be_complete() {
         let folder = tempfile::tempdir().unwrap();
         let address = "10.1.2.3".parse().unwrap();
         let all = "0.0.0.0".parse().unwrap();

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readyz_is_red_once_the_server_is_asked_to_stop_and_livez_is_not() {
+    async fn only_readyz_fails_once_shutdown_begins() {
         let signals = Signals::default();
         let mut health = Health::new(Duration::ZERO);
         health.add(Check::ping());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn livez_does_not_mind_a_slow_start_within_its_grace_period() {
+    async fn livez_ignores_a_slow_start_within_its_grace_period() {
         let slow = || Check::new("poststarthook/x", || Err("not finished".to_owned()));
         let mut patient = Health::new(Duration::from_secs(3600));
         patient.add_boot(slow());

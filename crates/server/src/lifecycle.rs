@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_http_server_stops_as_soon_as_no_request_is_accepted() {
+    async fn http_server_stops_once_no_request_is_accepted() {
         let shutdown = Shutdown { delay: Duration::from_secs(5), ..Shutdown::default() };
         let events = walk(shutdown, Duration::from_secs(20)).await;
         let at = |name| events.iter().find(|event| event.0 == name).map(|event| event.1);
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_does_not_end_is_not_waited_for_longer_than_its_time() {
+    async fn endless_request_delays_shutdown_until_its_timeout_only() {
         let events = walk(Shutdown::default(), Duration::from_secs(1000)).await;
         let drained = events.iter().find(|event| event.0 == "InFlightRequestsDrained");
         assert_eq!(drained.map(|event| event.1), Some(63));
     }
 
     #[tokio::test]
-    async fn a_hook_that_fails_does_not_keep_the_server_from_stopping() {
+    async fn failing_hook_does_not_prevent_shutdown() {
         let lifecycle = Lifecycle::default();
         lifecycle.hooks.add_pre_shutdown("lease", || async { Err("no".to_owned()) }).unwrap();
         let stop = Signal::new("stop");

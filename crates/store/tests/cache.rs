@@ -242,7 +242,7 @@ async fn watches_start_anywhere_in_the_log_and_bookmarks_follow() {
 
 /// A watch continues on a restarted server, or on another one.
 #[tokio::test]
-async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
+async fn watch_continues_from_before_the_cache_s_load() {
     let f = fixture().await;
     let start = f.create("ns/a", "n", "x").await;
     f.create("ns/b", "n", "x").await;
@@ -275,7 +275,7 @@ async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
 /// A watch continues on another server, with etcd (old versions of which do not report progress): of a resource without
 /// events, and of one with events among those of others.
 #[tokio::test]
-async fn a_watch_of_a_quiet_resource_goes_on_in_a_cache_that_was_loaded_after_it_began() {
+async fn watch_of_quiet_resource_continues_from_before_the_load() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = EtcdServer::start(folder.path()) else { return };
     let options = etcd::Options {
@@ -396,7 +396,7 @@ async fn a_watcher_takes_as_much_as_it_can_send() {
 }
 
 #[tokio::test]
-async fn an_event_is_encoded_once_for_all_who_hear_of_it() {
+async fn an_event_is_encoded_once_for_all_watchers() {
     let f = fixture().await;
     let mut watchers = Vec::new();
     for _ in 0..3 {

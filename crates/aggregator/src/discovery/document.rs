@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_server_s_list_is_shown_in_the_new_form() {
+    fn legacy_discovery_is_converted_to_the_aggregated_form() {
         let list = r#"{"kind":"APIResourceList","groupVersion":"a.io/v1","resources":[
             {"name":"things/status","singularName":"","namespaced":true,"kind":"Thing","verbs":["get"]},
             {"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["get","list"],"shortNames":["th"]},

@@ -163,7 +163,7 @@ mod tests {
 
     /// A removed version that a peer may still list is not brought back.
     #[test]
-    fn a_version_that_is_gone_is_not_asked_of_peers_for_a_while() {
+    fn deleted_versions_are_excluded_from_peers_for_a_while() {
         let (mut exclusions, start) = (Exclusions::default(), monotonic_now());
         let all = "batch/v1/jobs x.io/v1/xs x.io/v2/xs in x.io batch";
         assert_eq!(shown(&exclusions), all);

@@ -26,7 +26,7 @@ fn check(kind: &str, object: &str, path: &str, expected: &str) {
 }
 
 #[test]
-fn an_absent_struct_is_made_when_a_default_is_in_it() {
+fn absent_structs_with_defaults_are_created() {
     check(
         "apps/v1 ReplicaSet",
         "{}",

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_list_or_map_is_left_to_the_decoder() {
+    fn null_in_lists_and_maps_is_left_to_the_decoder() {
         let schema = builtin::schema("", "v1", "Pod").unwrap();
         for text in
             [r#"{"metadata":{"finalizers":[null]}}"#, r#"{"metadata":{"labels":{"a":null}}}"#]

@@ -261,7 +261,7 @@ fn bytes_and_documents() {
 }
 
 #[test]
-fn inlined_structs_are_messages_whose_fields_stand_among_their_structs_own() {
+fn inlined_structs_are_embedded_protobuf_messages() {
     both_ways(&[
         ("v1 Pod spec volumes []", r#"{"name":"v","emptyDir":{}}"#, "0a{'v'} 12{12{0a{}}}"),
         (

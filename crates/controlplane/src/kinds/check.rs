@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_the_kind_s_name() {
+    fn mismatch_names_the_kind() {
         let deployments = *find("apps", "deployments").unwrap();
         let cases = [
             (

@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_of_app_armor_are_warned_of_where_no_field_says_the_same() {
+    fn app_armor_annotations_without_fields_give_warnings() {
         for (annotation, of_pod, of_container, warned) in [
             ("unconfined", "", "", true),
             ("nonsense", "", "", true),

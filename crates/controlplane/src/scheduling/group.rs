@@ -110,7 +110,7 @@ mod tests {
     use crate::rules::cases::value;
 
     #[test]
-    fn what_no_gate_lets_in_is_dropped_unless_it_was_there() {
+    fn gated_fields_are_dropped_unless_already_stored() {
         let full = value(
             r#"{"schedulingConstraints": {}, "resourceClaims": [{"name": "c"}], "priority": 0,
                 "disruptionMode": "Pod", "priorityClassName": "p", "schedulingPolicy": {}}"#,

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_outside_the_range_and_ports_that_are_taken_are_refused() {
+    fn ports_outside_the_range_or_taken_are_refused() {
         let mut set = PortSet::new(RANGE);
         set.take(30000).unwrap();
         for (port, message) in [

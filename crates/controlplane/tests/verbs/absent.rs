@@ -297,7 +297,7 @@ async fn a_status_is_what_was_sent() {
 }
 
 #[tokio::test]
-async fn metadata_of_a_status_is_written_where_the_kind_lets_it_be() {
+async fn status_write_changes_metadata_if_the_kind_allows() {
     let server = InMemory::start(Format::Json).await;
     let rows = server.delegate.resources.current().clone();
     let mut kept = BTreeSet::new();

@@ -65,7 +65,7 @@ async fn what_is_handed_over_is_what_clients_outside_read() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_as_it_is_to_clients_outside() {
+async fn in_process_errors_equal_those_over_http() {
     let server = InMemory::start(Format::Json).await;
     let client = Client::new(server.delegate.clone());
     let path = "/api/v1/namespaces/ns/pods";

@@ -64,7 +64,7 @@ async fn all_forms_are_made_of_the_same_objects() {
 }
 
 #[tokio::test]
-async fn a_list_in_another_version_is_of_objects_in_that_version() {
+async fn list_in_another_version_converts_its_items() {
     let server = InMemory::start(Format::Protobuf).await;
     let path = "/apis/autoscaling/v1/namespaces/ns/horizontalpodautoscalers";
     for number in 0..200 {

@@ -201,7 +201,7 @@ async fn namespaces_are_looked_after() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_not_said_is_zero_to_a_selector() {
+async fn absent_field_is_zero_for_a_field_selector() {
     let server = InMemory::start(Format::Json).await;
     server.ok("POST /api/v1/nodes", r#"{"metadata":{"name":"open"}}"#, 201).await;
     let closed = r#"{"metadata":{"name":"closed"},"spec":{"unschedulable":true}}"#;

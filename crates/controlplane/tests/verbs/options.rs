@@ -18,7 +18,7 @@ async fn server() -> InMemory {
 }
 
 #[tokio::test]
-async fn field_managers_are_short_and_printable_and_only_who_applies_forces() {
+async fn field_managers_are_validated_and_force_needs_apply() {
     let server = server().await;
     let long = format!("fieldManager={}", "x".repeat(129));
     for (what, body, media, said) in [

@@ -86,7 +86,7 @@ const CREATES: &[Case] = &[
 ];
 
 #[tokio::test]
-async fn new_objects_are_refused_with_everything_that_is_wrong_with_them() {
+async fn invalid_objects_are_refused_with_all_errors() {
     let server = InMemory::start(Format::Json).await;
     for (path, body, causes) in CREATES {
         let answer = server.ok(&format!("POST {path}"), body, 422).await;
@@ -103,7 +103,7 @@ async fn new_objects_are_refused_with_everything_that_is_wrong_with_them() {
 }
 
 #[tokio::test]
-async fn a_job_finds_its_pods_by_labels_that_the_server_makes() {
+async fn job_selector_and_labels_are_generated() {
     let server = InMemory::start(Format::Json).await;
     let body = r#"{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}"#;
     let job = server.ok(&format!("POST {JOB}"), body, 201).await;

@@ -177,7 +177,7 @@ fn the_first_writes_and_all_read() {
 }
 
 #[test]
-fn a_value_belongs_to_its_key_where_the_cipher_binds_it() {
+fn authenticated_ciphers_bind_values_to_storage_keys() {
     let reader = Reader::new();
     let elsewhere = b"/registry/secrets/default/mine";
     for (name, said) in [

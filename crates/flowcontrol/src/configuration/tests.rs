@@ -74,7 +74,7 @@ jane system:masters get /healthz = exempt exempt
 }
 
 #[test]
-fn a_schema_for_a_level_that_is_only_imagined_is_not_used() {
+fn schema_of_an_imaginary_level_is_not_used() {
     // There is no object `exempt`, so a schema that refers to it is dangling; the mandatory schema is not.
     let schemas = "
 schema probes 2 exempt

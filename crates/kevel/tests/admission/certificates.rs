@@ -80,7 +80,7 @@ async fn who_approves_and_signs_speaks_for_the_signer() {
 
 /// Every way to write a request: none changes who asked, or for what.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asked_for_what_is_said_once_and_by_the_server() {
+async fn requestor_fields_are_set_by_the_server_and_immutable() {
     let cluster = cluster(&["--authorization-mode=AlwaysAllow"]).await;
     let forged = json!({"username": "system:node:evil", "uid": "9", "groups": ["system:masters"],
         "extra": {"a": ["b"]}});

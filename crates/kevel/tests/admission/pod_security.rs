@@ -44,7 +44,7 @@ async fn namespaces_ask_for_a_level() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_says_what_is_usual_and_who_is_not_asked() {
+async fn configuration_file_sets_defaults_and_exemptions() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("admission.yaml");
     std::fs::write(

@@ -92,7 +92,7 @@ async fn plug_ins_that_are_asked_for_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_know_where_their_node_is_and_do_not_outgrow_it() {
+async fn pods_get_topology_labels_and_resizes_fit_the_node() {
     let cluster = cluster(&[]).await;
     let node = json!({"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z"}},
         "status": {"allocatable": {"cpu": "1", "memory": "1Gi"}}});

@@ -64,7 +64,7 @@ async fn devices_in_use_are_for_namespaces_that_are_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_says_which_devices_a_claim_has_needs_more_than_its_status() {
+async fn claim_allocation_needs_the_binding_permission() {
     let cluster = cluster(&["--authorization-mode=RBAC"]).await;
     permit(&cluster, json!([])).await;
     cluster.ok("jane", &format!("POST {CLAIMS}"), &object("a", spec(false))).await;

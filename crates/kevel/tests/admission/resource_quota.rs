@@ -58,7 +58,7 @@ async fn what_is_made_is_counted_before_it_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_do_not_get_more_than_one_after_another() {
+async fn concurrent_creates_do_not_exceed_the_quota() {
     let cluster = Arc::new(cluster(&[]).await);
     quota(&cluster, &[("count/configmaps", "7")], "").await;
     let makers = (0..40).map(|number| {

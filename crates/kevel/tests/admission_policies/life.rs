@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(1);
 const ATTEMPTS: usize = 5;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_without_a_binding_does_nothing_and_one_with_it_is_in_force_within_a_second() {
+async fn policy_takes_effect_within_a_second_of_its_binding() {
     let cluster = Cluster::alone().await;
     let policy = json!({
         "metadata": {"name": "no"},
@@ -73,7 +73,7 @@ async fn a_policy_that_changes_is_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_are_in_force_from_the_first_request_after_a_restart() {
+async fn policies_apply_to_the_first_request_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::on(folder, vec!["--storage=embedded".into()]).await;
     let deny = json!({"matchConstraints": only("no"), "validations": [{"expression": "false"}]});

@@ -159,7 +159,7 @@ async fn custom_objects_are_changed_in_every_version() {
 
 /// A policy that is about another version of a built-in kind has its say in that version.
 #[tokio::test(flavor = "multi_thread")]
-async fn built_in_objects_are_changed_in_the_version_that_the_policy_is_about() {
+async fn policy_mutates_the_version_that_it_matches() {
     let cluster = Cluster::alone().await;
     let constraints = json!({"resourceRules": [{"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["horizontalpodautoscalers"]}]});

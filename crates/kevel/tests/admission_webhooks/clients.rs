@@ -121,7 +121,7 @@ async fn who_calls_is_in_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_that_is_none_is_found_out_when_the_webhook_is_called() {
+async fn invalid_ca_bundle_fails_the_webhook_call() {
     let hooked = Hooked::start(&[]).await;
     let config = json!({"url": "https://localhost:1/", "caBundle": base64("no certificate")});
     for (policy, refused) in [("Fail", true), ("Ignore", false)] {

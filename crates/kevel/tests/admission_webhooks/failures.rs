@@ -183,7 +183,7 @@ async fn check(hooked: &Hooked, kind: Kind, name: &'static str, reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_change_objects_and_cannot_be_asked_is_judged_by_its_failure_policy() {
+async fn failure_policy_applies_to_unreachable_mutating_webhooks() {
     let hooked = Hooked::start(&[]).await;
     for (name, reason) in failures(Kind::Mutating) {
         check(&hooked, Kind::Mutating, name, reason).await;
@@ -201,7 +201,7 @@ async fn who_may_change_objects_and_cannot_be_asked_is_judged_by_its_failure_pol
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_refuse_and_cannot_be_asked_is_judged_by_its_failure_policy() {
+async fn failure_policy_applies_to_unreachable_validating_webhooks() {
     let hooked = Hooked::start(&[]).await;
     for (name, reason) in failures(Kind::Validating) {
         check(&hooked, Kind::Validating, name, reason).await;

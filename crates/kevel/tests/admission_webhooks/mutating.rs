@@ -14,7 +14,7 @@ fn visit(word: &'static str) -> impl Fn(&Value) -> crate::Answer + Send + Sync +
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_asked_in_order_and_again_where_they_want_to() {
+async fn mutating_webhooks_run_in_order_and_are_reinvoked() {
     let hooked = Hooked::start(&[]).await;
     for (path, word) in [("/a", "a"), ("/b", "b"), ("/c", "c"), ("/d", "d")] {
         hooked.hooks.on(path, visit(word));
@@ -131,7 +131,7 @@ async fn they_may_change_no_more_than_their_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_shown_in_the_version_that_was_asked_for() {
+async fn webhook_gets_the_object_in_its_rule_s_version() {
     let hooked = Hooked::start(&[]).await;
     hooked.hooks.on("/v2", |review| {
         let metrics = &review["request"]["object"]["spec"]["metrics"];

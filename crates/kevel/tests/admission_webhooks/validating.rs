@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{Answer, CONFIG_MAPS, HookServer, Hooked, Kind, allow, config_map, deny, patch};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_passed_on_in_the_words_of_who_refuses() {
+async fn denial_has_the_webhook_s_message() {
     let hooked = Hooked::start(&[]).await;
     let denied = "admission webhook \"deny.hook.test\" denied the request";
     for kind in Kind::ALL {

@@ -44,7 +44,7 @@ async fn every_group_and_version_has_its_api_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_on_start_is_mended_by_the_next_start_only() {
+async fn on_start_services_are_restored_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let start = async || {
         let server = kevel::Server::builder().data_dir(folder.path()).start().await.unwrap();

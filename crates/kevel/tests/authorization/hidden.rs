@@ -111,7 +111,7 @@ async fn allow(cluster: &Cluster, rules: &str, proof: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_name_in_a_path_and_the_selected_one_are_the_same() {
+async fn field_selected_name_needs_the_named_permission() {
     let cluster = Cluster::start(&[]).await;
     for name in ["foo", "bar"] {
         let secret = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);

@@ -36,7 +36,7 @@ async fn a_configuration_file_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_configuration_that_is_not_valid_keeps_a_server_from_starting() {
+async fn invalid_authorization_configuration_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(

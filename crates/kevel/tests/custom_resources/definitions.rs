@@ -91,7 +91,7 @@ async fn objects_go_with_their_definition() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_defined_is_served_again_before_the_server_is_ready() {
+async fn definitions_are_served_before_readiness_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::with(Server::builder().data_dir(folder.path())).await;
     cluster.define(widgets(json!([version("v1", json!({"size": {"type": "integer"}}))]))).await;

@@ -117,7 +117,7 @@ async fn appliers_own_what_they_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
+async fn watches_end_when_their_definition_changes() {
     let cluster = Cluster::alone().await;
     cluster.define(widgets(sized())).await;
     let widgets = cluster.objects("v1", "Widget");

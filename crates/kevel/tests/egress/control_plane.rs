@@ -22,7 +22,7 @@ fn kubeconfig(host: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_and_issuers_are_asked_through_the_proxy_of_the_control_plane() {
+async fn webhooks_and_issuers_use_the_controlplane_egress() {
     let folder = tempfile::tempdir().unwrap();
     let (proxy, connection) = Proxy::start(Way::Uds, folder.path()).await;
     let write = |name: &str, text: &str| {

@@ -228,7 +228,7 @@ async fn an_external_signer_signs_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_signed_as_it_should_is_not_handed_out() {
+async fn wrongly_signed_tokens_are_not_returned() {
     let signer = Signer::start();
     let cluster = start(&signer.flags()).await;
     cluster.admin.create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
@@ -270,7 +270,7 @@ async fn what_is_not_signed_as_it_should_is_not_handed_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signer_that_is_not_right_keeps_the_server_from_starting() {
+async fn invalid_external_signer_stops_the_start() {
     type Change = fn(&mut State);
     let keys = "while setting up external-jwt-signer: while initially filling key cache: while \
                 performing initial cache fill: while fetching token verification keys: ";

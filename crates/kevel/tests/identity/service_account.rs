@@ -61,7 +61,7 @@ async fn a_token_says_who_its_bearer_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
+async fn bound_token_is_valid_while_its_object_exists() {
     let cluster = start(&[]).await;
     account(&cluster, "bot").await;
     let admin = &cluster.admin;
@@ -319,7 +319,7 @@ async fn the_validity_of_tokens_has_limits_and_exceptions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
+async fn legacy_token_is_valid_while_its_secret_holds_it() {
     let cluster = start(&[]).await;
     let uid = account(&cluster, "bot").await;
     let key = signing_key(&cluster);
@@ -402,7 +402,7 @@ async fn others_are_told_how_tokens_are_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_says_who_asked_and_may_be_asked_for_in_part() {
+async fn unstored_objects_have_managed_fields_and_partial_forms() {
     let cluster = start(&[]).await;
     account(&cluster, "bot").await;
     let token = format!("{ACCOUNTS}/bot/token");

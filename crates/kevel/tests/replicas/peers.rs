@@ -208,7 +208,7 @@ async fn a_peer_that_cannot_be_reached_is_unavailable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_are_not_to_know_of_each_other_do_not() {
+async fn without_the_gate_servers_have_no_peers() {
     for (gate, expected) in [(true, 1), (false, 0)] {
         let gate = format!("--feature-gates=UnknownVersionInteroperabilityProxy={gate}");
         let cluster = Cluster::start(&[&gate]).await;

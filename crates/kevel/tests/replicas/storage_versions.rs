@@ -10,7 +10,7 @@ const FLAGS: &[&str] = &[
 const STORAGE_VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_is_ready_when_it_has_said_what_it_stores() {
+async fn readiness_waits_for_published_storage_versions() {
     let Some(replicas) = Replicas::new().await else { return };
     let servers = replicas.start_all(2, FLAGS).await;
     let admin = &servers[0].admin;

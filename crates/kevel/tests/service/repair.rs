@@ -82,7 +82,7 @@ async fn addresses_and_ports_survive_a_restart() {
 /// A server that is killed between taking an address and writing its Service leaves one without the
 /// other; so does one that is killed between deleting a Service and giving its address back.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_server_leaves_is_put_right_at_the_next_start() {
+async fn next_start_repairs_allocations_of_a_killed_server() {
     let directory = tempfile::tempdir().unwrap();
     let start = || super::with(Server::builder().data_dir(directory.path()));
     let cluster = start().await;

@@ -118,7 +118,7 @@ async fn a_kubelet_that_refuses_is_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_before_the_kubelet_is_asked() {
+async fn invalid_exec_options_are_refused_without_the_kubelet() {
     let node = start(&[]).await;
     let pod = serde_json::json!({
         "metadata": {"name": "waits"}, "spec": {"containers": [{"name": "c", "image": "i"}]},

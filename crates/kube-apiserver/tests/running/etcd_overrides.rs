@@ -19,7 +19,7 @@ async fn keys(etcd: &EtcdServer, prefix: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn events_are_kept_in_their_own_etcd_for_as_long_as_the_flag_says() {
+async fn events_expire_in_an_etcd_of_their_own() {
     let (folder, other) = (tempdir().unwrap(), tempdir().unwrap());
     let Some(main) = EtcdServer::start(folder.path()) else { return };
     let Some(mut apart) = EtcdServer::start(other.path()) else { return };

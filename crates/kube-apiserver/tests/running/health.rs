@@ -26,7 +26,7 @@ async fn get(server: &Server, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_store_that_hangs_turns_health_red_in_time_and_green_again() {
+async fn hanging_store_fails_health_checks_until_it_recovers() {
     let folder = tempfile::tempdir().unwrap();
     let Some(etcd) = EtcdServer::start(folder.path()) else { return };
     let server = Server::start_with_etcd(&etcd).await;

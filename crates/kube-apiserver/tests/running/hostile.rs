@@ -135,7 +135,7 @@ async fn slow_request_heads_delay_no_other_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_is_refused_and_what_is_no_json_too() {
+async fn too_large_and_invalid_bodies_are_refused() {
     let mut scene = Scene::begin().await;
     let nested = |depth: usize| format!(r#"{{"data":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
     let invalid =

@@ -89,7 +89,7 @@ fn options(server: &EtcdServer) -> etcd::Options {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_goes_on_in_etcd_and_back_in_its_folder() {
+async fn store_moves_to_etcd_and_back() {
     let aside = tempfile::tempdir().unwrap();
     let Some(etcd) = EtcdServer::start(aside.path()) else { return };
     let config = aside.path().join("encryption.yaml");

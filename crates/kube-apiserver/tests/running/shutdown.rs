@@ -47,7 +47,7 @@ impl Seen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
+async fn shutdown_answers_accepted_requests_and_keeps_their_writes() {
     let server = Server::start(&[]).await;
     let seen = Arc::new(Seen::default());
     let mut connected = JoinSet::new();

@@ -76,7 +76,7 @@ async fn a_folder_that_is_read_only_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_is_refused_with_what_to_do_about_it() {
+async fn damaged_page_is_refused_with_a_remedy() {
     let folder = used(tempfile::tempdir().unwrap()).await;
     let file = folder.path().join("data/db/kevel.db");
     let whole = fs::read(&file).unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_makes_of_its_fields_it_makes_of_the_object() {
+    fn lazy_patch_equals_patch_of_the_whole_object() {
         let object = r#"{"a":{"b":{"c":1},"d":[1,2],"e":0},"f":[{"g":1}],"h":"i"}"#;
         for text in [
             r#"[{"op":"add","path":"/a/b/x","value":1}]"#,

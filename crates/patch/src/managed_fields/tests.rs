@@ -228,7 +228,7 @@ fn a_subresource_may_let_only_some_fields_be_owned() {
 }
 
 #[test]
-fn what_is_owned_as_one_value_now_is_not_owned_in_parts() {
+fn fields_that_became_atomic_are_owned_whole() {
     let mut object = Object::new("Pod");
     let entry = r#"{"manager":"z","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:nodeSelector":{"f:a":{}},"f:tolerations":{"i:0":{}}}}}"#;
     object.update("a", "", &format!(r#"{{"metadata":{{"managedFields":[{entry}]}}}}"#));
@@ -304,7 +304,7 @@ fn lists_are_applied_element_by_element() {
 }
 
 #[test]
-fn what_an_updater_owns_keeps_its_place_when_an_applier_leaves() {
+fn updated_items_keep_their_place_when_an_applier_leaves() {
     let mut object = Object::new("Service");
     object.apply("a", false, r#"{"spec":{"ports":[{"port":81,"protocol":"UDP"}]}}"#).unwrap();
     // The fields of a duplicate port have no owner.

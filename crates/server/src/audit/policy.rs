@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_omitted_is_said_by_the_policy_and_the_rule() {
+    fn omitted_stages_are_those_of_policy_and_rule() {
         let policy = "
 apiVersion: audit.k8s.io/v1
 kind: Policy

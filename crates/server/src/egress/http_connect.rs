@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_taken_for_the_word_of_who_is_connected_to() {
+    async fn early_bytes_behind_the_connect_response_are_refused() {
         let told = answered(b"HTTP/1.1 200 OK\r\n\r\nhello", 1000).await.unwrap_err();
         assert_eq!(told, "unexpected 5 bytes of buffered data from CONNECT proxy \"proxy:1\"");
     }

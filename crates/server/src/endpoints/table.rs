@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_much_of_an_object_is_wanted_is_one_of_three() {
+    fn include_object_has_three_values() {
         assert_eq!(Include::parse("").unwrap(), Include::Metadata);
         assert_eq!(Include::parse("None").unwrap(), Include::None);
         assert_eq!(

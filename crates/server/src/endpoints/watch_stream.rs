@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_is_kept_as_long_as_a_watch_could_go_on_from_it() {
+    async fn initial_state_is_leased_while_the_log_covers_it() {
         let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
         let caches = Caches::start(engine.clone(), "/registry/");
         let cache = caches.add(Resource {

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pre_shutdown_hook_that_panics_does_not_keep_the_others_from_running() {
+    async fn panicking_pre_shutdown_hook_does_not_stop_the_others() {
         let hooks = Hooks::default();
         let ran = Signal::new("ran");
         let signal = ran.clone();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_grace_period_watches_are_told_and_not_waited_for() {
+    async fn without_a_grace_period_watches_end_at_once() {
         let group = RequestGroup::default();
         let watch = group.enter().unwrap();
         assert_eq!(group.drain_evenly(Duration::ZERO).await, 1);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn livez_is_red_once_a_task_has_ended_or_panicked_and_says_which() {
+    async fn livez_names_a_task_that_has_ended_or_panicked() {
         let lifecycle = Lifecycle::default();
         let tasks = &lifecycle.tasks;
         tasks.spawn("lives", std::future::pending());

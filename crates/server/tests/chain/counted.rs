@@ -69,7 +69,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_is_served_is_counted_and_what_is_made_up_is_not() {
+async fn metrics_have_labels_of_existing_resources_only() {
     let mut test = TestChain::default();
     test.config.installed = Arc::new(|info| info.resource == "pods");
     let metrics = test.config.metrics.clone();

@@ -46,7 +46,7 @@ async fn a_panic_in_a_body_breaks_it_off() {
 }
 
 #[tokio::test]
-async fn an_aborted_request_is_marked_for_the_connection_to_be_cut() {
+async fn aborted_request_closes_its_connection() {
     let chain = TestChain::default()
         .build(handler(|_| async { std::panic::resume_unwind(Box::new(Abort)) }));
     let response = chain.handle(request("GET /x")).await;
@@ -98,7 +98,7 @@ async fn a_request_that_takes_too_long_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_read_in_time_breaks_off_but_a_watch_goes_on() {
+async fn unread_response_times_out_but_a_watch_does_not() {
     for (line, ends) in [("GET /api/v1/pods", true), ("GET /api/v1/pods?watch=1", false)] {
         let chain = TestChain::default().build(handler(|_| async { endless("piece") }));
         let response = chain.handle(request(line)).await;

@@ -53,7 +53,7 @@ async fn a_stopping_server_sends_clients_away_but_answers_probes() {
 }
 
 #[tokio::test]
-async fn a_draining_server_refuses_what_it_would_have_to_wait_for() {
+async fn draining_server_refuses_new_requests() {
     let test = TestChain::default();
     let requests = test.lifecycle.requests.clone();
     let chain = test.build(answer("ok"));
@@ -70,7 +70,7 @@ async fn a_draining_server_refuses_what_it_would_have_to_wait_for() {
 }
 
 #[tokio::test]
-async fn a_request_is_waited_for_until_its_body_has_been_sent() {
+async fn shutdown_waits_until_response_bodies_are_sent() {
     let test = TestChain::default();
     let requests = test.lifecycle.requests.clone();
     let chain = test.build(handler(|_| async { streamed(vec![Some("a"), Some("b")]) }));

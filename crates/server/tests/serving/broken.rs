@@ -37,7 +37,7 @@ async fn a_part_is_not_taken_for_the_whole() {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_in_another_protocol_and_is_waited_for() {
+async fn shutdown_waits_for_upgraded_connections() {
     let paths = Paths::default();
     let server = Start::default().serve(paths.clone());
     let stream = soon(crate::client::connect(&server, crate::client::Tls::default())).await;

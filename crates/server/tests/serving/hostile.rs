@@ -33,7 +33,7 @@ async fn plain_http_is_told_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_come_or_is_rubbish_is_given_up() {
+async fn missing_or_invalid_handshake_closes_the_connection() {
     let server = hurried().serve(Paths::default());
     for begin in [&b""[..], b"\x16\x03\x01\x02\x00\x01\x00", b"\x00\x01\x02\x03\x04\x05", b"SSH-2"]
     {

@@ -12,7 +12,7 @@ fn at(port: u16, share_port: bool) -> Listen {
 }
 
 #[tokio::test]
-async fn a_port_is_taken_again_while_connections_of_an_earlier_server_end() {
+async fn port_can_be_reused_while_old_connections_close() {
     let first = listen(at(0, false)).unwrap();
     let address = first.local_addr().unwrap();
     let mut client = TcpStream::connect(address).await.unwrap();

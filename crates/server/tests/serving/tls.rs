@@ -38,7 +38,7 @@ async fn http2_can_be_disabled() {
 }
 
 #[tokio::test]
-async fn a_client_gets_the_certificate_of_the_name_it_asks_for() {
+async fn server_name_selects_the_certificate() {
     let start = Start::default();
     let folder = tempfile::tempdir().unwrap();
     let pair = |common_name: &str, in_certificate: &[&str], names: &[&str]| {

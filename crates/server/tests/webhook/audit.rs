@@ -101,7 +101,7 @@ async fn a_batch_is_sent_when_it_has_waited_long_enough() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_into_the_queue_is_lost_and_counted() {
+async fn events_beyond_the_queue_are_dropped_and_counted() {
     let metrics = Metrics::default();
     let receiver = Receiver::start();
     let go = Signal::new("go");

@@ -237,7 +237,7 @@ async fn a_read_that_fails_ends_its_batch_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
+async fn clock_jumps_do_not_change_times_to_live() {
     const HOUR: Duration = Duration::from_secs(3600);
     let directory = tempfile::tempdir().unwrap();
     let open_at = |wall| {
@@ -310,7 +310,7 @@ async fn sizes_under_updates(store: &Embedded, directory: &Path, rounds: usize) 
 }
 
 #[tokio::test]
-async fn the_file_does_not_grow_with_updates_and_gets_smaller_when_told_to() {
+async fn updates_reuse_space_and_defragmentation_shrinks_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let store = Embedded::open(directory.path(), Options::default()).unwrap();
     let sizes = sizes_under_updates(&store, directory.path(), 8).await;

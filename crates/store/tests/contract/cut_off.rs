@@ -163,7 +163,7 @@ async fn compaction_during_a_disconnect_reloads_the_cache() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_only_cut_off_goes_on_as_if_nothing_had_been() {
+async fn watch_resumes_after_a_short_disconnect() {
     let Some(f) = Fixture::new().await else { return };
     let mut watcher = f.watch(f.list().await.revision()).await.unwrap();
     let mut written = Vec::new();
@@ -180,7 +180,7 @@ async fn what_is_only_cut_off_goes_on_as_if_nothing_had_been() {
 /// Every list that succeeds has all objects written before it began, however often the connection is cut and the
 /// history compacted meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_are_consistent_while_the_line_is_cut_again_and_again() {
+async fn lists_are_consistent_during_repeated_disconnects() {
     let Some(f) = Fixture::new().await else { return };
     let f = Arc::new(f);
     let (newest, newest_seen) = signal::channel(f.put("a").await);
@@ -216,7 +216,7 @@ async fn lists_are_consistent_while_the_line_is_cut_again_and_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_comes_back_from_a_backup_is_followed_there() {
+async fn caches_reload_from_a_restored_etcd() {
     let Some(f) = Fixture::new().await else { return };
     f.put("a").await;
     let mut server = f.store.etcd.as_ref().unwrap().lock().await;

@@ -87,7 +87,7 @@ async fn watch_break_without_lost_events_goes_unnoticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_of_an_earlier_epoch_that_ends_late_is_dropped() {
+async fn late_load_of_an_earlier_epoch_is_dropped() {
     let f = Fixture::new();
     f.model.faults(|faults| faults.hold_lists = true);
     f.put("a");
@@ -124,7 +124,7 @@ async fn resource_that_cannot_load_is_named_and_blocks_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_cannot_be_watched_from_the_start_is_named() {
+async fn error_of_an_initial_watch_is_named() {
     let f = Fixture::new();
     f.model.faults(|faults| faults.open = true);
     f.model.end_watch(Error::Unavailable("cut".into()));
@@ -189,7 +189,7 @@ async fn a_compaction_between_pages_restarts_a_load() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_goes_on_from_a_backup_is_followed_there() {
+async fn caches_reload_from_a_restored_store() {
     let f = Fixture::loaded().await;
     for name in ["a", "b", "c"] {
         f.put(name);
@@ -246,7 +246,7 @@ async fn an_empty_store_has_a_revision_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_has_ended_says_so_and_answers_nothing_stale() {
+async fn ended_cache_returns_errors_instead_of_stale_data() {
     let f = Fixture::loaded().await;
     let gadgets = Resource { decode: Arc::new(Panics), ..resource("/registry/gadgets/") };
     f.caches.add(gadgets).loaded().await.unwrap();

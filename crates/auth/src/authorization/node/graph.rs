@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_leads_to_its_node_from_all_that_it_names() {
+    fn objects_of_a_pod_lead_to_its_node() {
         let graph = RwLock::<Graph>::default();
         let rest = r#","serviceAccountName":"sa","imagePullSecrets":[{"name":"pull"}],
             "initContainers":[{"envFrom":[{"secretRef":{"name":"s1"}},{"configMapRef":{"name":"c1"}}]}],

@@ -116,7 +116,7 @@ fn of_endpoints_the_first_few_are_shown() {
 }
 
 #[test]
-fn flow_schemas_are_shown_in_the_order_in_which_they_are_tried() {
+fn flow_schemas_are_listed_by_matching_precedence() {
     let rank = of("flowcontrol.apiserver.k8s.io", "flowschemas").rank().unwrap();
     let spec = Map::from_iter([("matchingPrecedence", Value::from(9000))]);
     assert_eq!(rank(&Value::Map(Map::from_iter([("spec", Value::Map(spec))]))), 9000);

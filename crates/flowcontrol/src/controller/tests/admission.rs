@@ -112,7 +112,7 @@ async fn watches_and_writes_are_told_apart() {
 }
 
 #[test]
-fn the_time_to_wait_is_a_part_of_the_time_there_is() {
+fn queue_wait_is_a_fraction_of_the_deadline() {
     let (now, seconds) = (kevel_clock::timer_now(), Duration::from_secs);
     for (deadline, default, expected) in
         [(Some(60), 15, 15), (Some(4), 15, 1), (Some(600), 15, 60), (None, 15, 15), (None, 600, 60)]

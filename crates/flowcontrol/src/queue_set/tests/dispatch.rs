@@ -76,7 +76,7 @@ fn who_is_next_is_waited_for() {
 }
 
 #[test]
-fn who_needs_one_seat_does_not_wait_for_who_needs_many() {
+fn narrow_requests_do_not_wait_for_wide_ones() {
     let mut bench = Bench::new(queues(8, 1, 99), 32);
     // Two of the seats are reserved for requests of one seat.
     let mut lists: Vec<_> = (0..3).map(|_| bench.execute(0, 10)).collect();
@@ -98,7 +98,7 @@ fn who_needs_one_seat_does_not_wait_for_who_needs_many() {
 }
 
 #[test]
-fn a_flood_of_small_requests_does_not_keep_a_list_waiting() {
+fn small_requests_do_not_starve_a_list() {
     let mut bench = Bench::new(queues(8, 1, 999), 32);
     let mut small: Vec<_> = (0..32).map(|_| bench.execute(1, 1)).collect();
     let list = bench.wait(0, 10);
