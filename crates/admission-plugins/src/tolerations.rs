@@ -16,13 +16,13 @@ pub(super) fn exists(key: &str, effect: &str, seconds: Option<i64>) -> Value {
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<Toleration<'_>> = first.iter().chain(second).map(Toleration::of).collect();
     // For each toleration, whether a later one includes it.
-    let mut later = Known::default();
+    let mut later = TolerationIndex::default();
     let mut included: Vec<bool> = Vec::with_capacity(all.len());
     for toleration in all.iter().rev() {
         included.push(later.other_includes(toleration));
         later.add(*toleration);
     }
-    let mut kept = Known::default();
+    let mut kept = TolerationIndex::default();
     let mut merged = Vec::new();
     for (toleration, included) in all.iter().zip(included.iter().rev()) {
         if !included && !kept.has(toleration) && !kept.other_includes(toleration) {
@@ -70,13 +70,13 @@ impl<'v> Toleration<'v> {
 
 /// Tolerations by key, effect and value (`None`: any value), to find those that include another.
 #[derive(Debug, Default)]
-struct Known<'v> {
+struct TolerationIndex<'v> {
     /// For each key, the two that last longest.
     longest: HashMap<(&'v str, &'v str, Option<&'v str>), Vec<Toleration<'v>>>,
     all: HashSet<Parts<'v>>,
 }
 
-impl<'v> Known<'v> {
+impl<'v> TolerationIndex<'v> {
     fn add(&mut self, toleration: Toleration<'v>) {
         if !self.all.insert(toleration.parts()) {
             return;

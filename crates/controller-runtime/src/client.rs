@@ -17,7 +17,7 @@ use kevel_registry::user::{ALL_AUTHENTICATED, APISERVER, PRIVILEGED, User};
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::RequestGroup;
 use kevel_server::request::{Connection, Request, RequestBody};
-use kevel_server::responses::InHand;
+use kevel_server::responses::ResponseObject;
 use kevel_server::version;
 
 const JSON: &str = "application/json";
@@ -224,8 +224,10 @@ impl Client {
         request.in_process = true;
         let mut response = self.server.handle(request).await;
         match response.extensions_mut().remove() {
-            Some(InHand::Object(object, ty)) => return Ok(unstructured(&object, ty.schema())),
-            Some(InHand::Failure(status)) => return Err(StatusError::from(status)),
+            Some(ResponseObject::Object(object, ty)) => {
+                return Ok(unstructured(&object, ty.schema()));
+            }
+            Some(ResponseObject::Failure(status)) => return Err(StatusError::from(status)),
             None => {}
         }
         let code = response.status();

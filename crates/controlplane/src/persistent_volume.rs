@@ -84,9 +84,9 @@ fn warnings(volume: &Value) -> Vec<String> {
 }
 
 /// A volume source: field, name in the error about a second source, name in paths otherwise, and check.
-type Source = (&'static str, &'static str, &'static str, fn(Field));
+type PersistentVolumeSource = (&'static str, &'static str, &'static str, fn(Field));
 
-const SOURCES: &[Source] = &[
+const SOURCES: &[PersistentVolumeSource] = &[
     ("hostPath", "hostPath", "hostPath", source::host_path),
     ("gcePersistentDisk", "gcePersistentDisk", "persistentDisk", source::gce_persistent_disk),
     (

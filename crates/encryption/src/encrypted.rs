@@ -200,7 +200,13 @@ impl Engine for Encrypted {
         Box::pin(async move {
             let watch = self.engine.watch(prefix, after).await?;
             let engine = self.clone();
-            Ok(Watch::new(Source { engine, watch, heard: None, opened: 0, impatient: None }))
+            Ok(Watch::new(DecryptedWatch {
+                engine,
+                watch,
+                heard: None,
+                opened: 0,
+                impatient: None,
+            }))
         })
     }
 
@@ -230,7 +236,7 @@ impl Engine for Encrypted {
 }
 
 /// A watch with decrypted values.
-struct Source {
+struct DecryptedWatch {
     engine: Encrypted,
     watch: Watch,
     /// Response that was received and not yet returned: the caller may drop `next` at any moment.
@@ -241,7 +247,7 @@ struct Source {
     impatient: Option<Instant>,
 }
 
-impl WatchSource for Source {
+impl WatchSource for DecryptedWatch {
     fn next(&mut self) -> Pending<'_, Result<WatchResponse>> {
         Box::pin(async move {
             if self.heard.is_none() {

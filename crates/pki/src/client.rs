@@ -81,11 +81,11 @@ const MOST_REMEMBERED: usize = 1024;
 #[derive(Debug)]
 pub struct ClientVerifier {
     roots: Arc<Dynamic<CaBundle>>,
-    remembered: Mutex<Remembered>,
+    remembered: Mutex<VerifiedClients>,
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct VerifiedClients {
     roots: Option<Arc<CaBundle>>,
     clients: HashMap<Vec<Bytes>, (SystemTime, Arc<ClientIdentity>)>,
 }
@@ -128,13 +128,13 @@ impl ClientVerifier {
     ) -> Option<Arc<ClientIdentity>> {
         let mut remembered = self.lock();
         if !remembered.roots.as_ref().is_some_and(|known| Arc::ptr_eq(known, roots)) {
-            *remembered = Remembered { roots: Some(roots.clone()), clients: HashMap::new() };
+            *remembered = VerifiedClients { roots: Some(roots.clone()), clients: HashMap::new() };
         }
         let (until, identity) = remembered.clients.get(certificates)?;
         (now < *until).then(|| identity.clone())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VerifiedClients> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

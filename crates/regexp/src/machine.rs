@@ -66,7 +66,7 @@ impl<'a> Machine<'a> {
     /// Start and end of the first match at or after a position.
     pub fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
         let mut found = None;
-        let mut place = Place::new(self.text, from);
+        let mut place = TextPosition::new(self.text, from);
         self.now.clear();
         self.next.clear();
         loop {
@@ -90,7 +90,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Lets all alternatives read the next character; a match ends those after it in the list.
-    fn step(&mut self, place: &Place, after: Option<&Place>) -> Option<(usize, usize)> {
+    fn step(
+        &mut self,
+        place: &TextPosition,
+        after: Option<&TextPosition>,
+    ) -> Option<(usize, usize)> {
         for index in 0..self.now.list.len() {
             let (instruction, start) = self.now.list.get(index).copied()?;
             self.steps += 1;
@@ -114,7 +118,7 @@ impl<'a> Machine<'a> {
 
     /// Adds an instruction, or those that it leads to without reading a character, to the list of the next character or
     /// of this one.
-    fn follow(&mut self, from: u32, start: usize, place: &Place, next: bool) {
+    fn follow(&mut self, from: u32, start: usize, place: &TextPosition, next: bool) {
         let threads = if next { &mut self.next } else { &mut self.now };
         self.stack.push(from);
         while let Some(at) = self.stack.pop() {
@@ -133,23 +137,23 @@ impl<'a> Machine<'a> {
 }
 
 /// A position between two characters of the text.
-struct Place {
+struct TextPosition {
     at: usize,
     previous: Option<char>,
     next: Option<char>,
 }
 
-impl Place {
+impl TextPosition {
     fn new(text: &str, at: usize) -> Self {
         let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
-        Place { at, previous: before.chars().next_back(), next: after.chars().next() }
+        TextPosition { at, previous: before.chars().next_back(), next: after.chars().next() }
     }
 
-    fn advanced(&self, text: &str) -> Option<Place> {
+    fn advanced(&self, text: &str) -> Option<TextPosition> {
         let previous = self.next?;
         let at = self.at + previous.len_utf8();
         let next = text.get(at..).and_then(|rest| rest.chars().next());
-        Some(Place { at, previous: Some(previous), next })
+        Some(TextPosition { at, previous: Some(previous), next })
     }
 
     fn is(&self, look: Look) -> bool {

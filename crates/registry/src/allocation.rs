@@ -29,10 +29,10 @@ pub trait Allocation: Send + Sync + 'static {
 }
 
 /// A running allocation: results in the completed object and its allocations.
-pub type Begin = Pending<'static, Result<(Value, Box<dyn Taken>), StatusError>>;
+pub type Begin = Pending<'static, Result<(Value, Box<dyn PendingAllocations>), StatusError>>;
 
 /// Allocations made for a write.
-pub trait Taken: Send + 'static {
+pub trait PendingAllocations: Send + 'static {
     /// After a write, keeps the allocations and releases those that they replace; after a failed one, releases the
     /// allocations (upstream: `FinishFunc`).
     fn finish(self: Box<Self>, written: bool) -> Pending<'static, ()>;
@@ -40,7 +40,7 @@ pub trait Taken: Send + 'static {
 
 /// Allocations of a write that has not begun; released on drop.
 #[derive(Default)]
-pub(crate) struct Claim(Option<Box<dyn Taken>>);
+pub(crate) struct Claim(Option<Box<dyn PendingAllocations>>);
 
 impl Claim {
     /// Allocates; a caller that is cancelled leaks nothing.

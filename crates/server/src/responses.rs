@@ -36,14 +36,14 @@ pub(crate) fn form_of_failures(request: &Request, cbor: Cbor) -> Accepted {
 
 /// Result for the in-process client, an extension of the response instead of a body.
 #[derive(Clone, Debug)]
-pub enum InHand {
+pub enum ResponseObject {
     /// An object and its type.
     Object(Value, TypeRef),
     /// Status of a failed request.
     Failure(Status),
 }
 
-impl InHand {
+impl ResponseObject {
     /// Response that carries the result.
     pub fn response(self, code: StatusCode) -> Response {
         let mut response = http::Response::new(Body::empty());
@@ -58,7 +58,7 @@ pub(crate) fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if accepted.in_process {
-        return InHand::Failure(status).response(code);
+        return ResponseObject::Failure(status).response(code);
     }
     let mut response = status_response(code, &status, accepted);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);

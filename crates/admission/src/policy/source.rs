@@ -110,18 +110,18 @@ struct Refresher<E> {
     bindings: Arc<Storage>,
     hooks: Arc<ArcSwap<Hooks<E>>>,
     loaded: watch::Sender<bool>,
-    known: Mutex<Known<E>>,
+    known: Mutex<CompiledObjects<E>>,
 }
 
 /// Compiled policies and bindings, reused while their revisions stay the same.
-struct Known<E> {
+struct CompiledObjects<E> {
     policies: HashMap<Arc<str>, Arc<Policy<E>>>,
     bindings: HashMap<Arc<str>, Arc<Binding>>,
 }
 
-impl<E> Default for Known<E> {
+impl<E> Default for CompiledObjects<E> {
     fn default() -> Self {
-        Known { policies: HashMap::new(), bindings: HashMap::new() }
+        CompiledObjects { policies: HashMap::new(), bindings: HashMap::new() }
     }
 }
 
@@ -167,13 +167,13 @@ impl<E: Evaluator> Refresher<E> {
 
     fn compile(
         &self,
-        before: &Known<E>,
+        before: &CompiledObjects<E>,
         policies: &Snapshot,
         bindings: &Snapshot,
-    ) -> (Known<E>, Hooks<E>) {
+    ) -> (CompiledObjects<E>, Hooks<E>) {
         report_damage(policies, &self.policies);
         report_damage(bindings, &self.bindings);
-        let mut known = Known::default();
+        let mut known = CompiledObjects::default();
         let mut bound: BTreeMap<String, Vec<Arc<Binding>>> = BTreeMap::new();
         for object in bindings.range("", None) {
             let Some(binding) = self.binding(before, object) else { continue };
@@ -192,7 +192,7 @@ impl<E: Evaluator> Refresher<E> {
         (known, hooks)
     }
 
-    fn policy(&self, known: &Known<E>, object: &Object) -> Option<Arc<Policy<E>>> {
+    fn policy(&self, known: &CompiledObjects<E>, object: &Object) -> Option<Arc<Policy<E>>> {
         match known.policies.get(object.name()) {
             Some(known) if known.revision == object.revision() => Some(known.clone()),
             _ => {
@@ -202,7 +202,7 @@ impl<E: Evaluator> Refresher<E> {
         }
     }
 
-    fn binding(&self, known: &Known<E>, object: &Object) -> Option<Arc<Binding>> {
+    fn binding(&self, known: &CompiledObjects<E>, object: &Object) -> Option<Arc<Binding>> {
         match known.bindings.get(object.name()) {
             Some(known) if known.revision == object.revision() => Some(known.clone()),
             _ => {

@@ -10,11 +10,11 @@ use kevel_registry::resource::{Resource, Resources, Rows};
 #[derive(Debug)]
 pub(super) struct Equivalents {
     tables: Vec<Arc<Resources>>,
-    known: ArcSwap<Known>,
+    known: ArcSwap<EquivalentRows>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct EquivalentRows {
     /// Resource tables that `shared` was computed from.
     rows: Vec<Arc<Rows>>,
     /// Equivalent rows by identity, in the order of the tables.
@@ -36,22 +36,23 @@ impl Equivalents {
         shared.iter().filter(|row| !same(row) && has(row)).cloned().collect()
     }
 
-    fn known(&self) -> Arc<Known> {
+    fn known(&self) -> Arc<EquivalentRows> {
         let known = self.known.load();
-        let current = |known: &Known| {
+        let current = |known: &EquivalentRows| {
             known.rows.len() == self.tables.len()
                 && known.rows.iter().zip(&self.tables).all(|(k, t)| Arc::ptr_eq(k, &t.current()))
         };
         if current(&known) {
             return Arc::clone(&known);
         }
-        let known = Arc::new(Known::new(self.tables.iter().map(|table| table.current().clone())));
+        let known =
+            Arc::new(EquivalentRows::new(self.tables.iter().map(|table| table.current().clone())));
         self.known.store(known.clone());
         known
     }
 }
 
-impl Known {
+impl EquivalentRows {
     fn new(tables: impl Iterator<Item = Arc<Rows>>) -> Self {
         let rows: Vec<Arc<Rows>> = tables.collect();
         let mut shared: HashMap<String, Vec<Arc<Resource>>> = HashMap::new();
@@ -60,7 +61,7 @@ impl Known {
         }
         // A row without equivalents needs no entry.
         shared.retain(|_, rows| rows.len() > 1);
-        Known { rows, shared }
+        EquivalentRows { rows, shared }
     }
 }
 

@@ -59,7 +59,7 @@ impl ClientManager {
 
     fn endpoint(&self, config: &ClientConfig) -> Result<Endpoint, String> {
         let mut endpoint = match &config.place {
-            Place::Service { namespace, name, path, port } => {
+            WebhookEndpointKey::Service { namespace, name, path, port } => {
                 let server_name = format!("{name}.{namespace}.svc");
                 let dialer = self.egress.service_dialer(namespace, name, *port);
                 let (resolve, namespace, name, port) =
@@ -74,13 +74,13 @@ impl ClientManager {
                     ..Endpoint::default()
                 }
             }
-            Place::Url(url) => Endpoint {
+            WebhookEndpointKey::Url(url) => Endpoint {
                 url: url.clone(),
                 dialer: self.egress.dialer(EgressType::ControlPlane),
                 http1_only: !is_local(url),
                 ..Endpoint::default()
             },
-            Place::Nowhere => {
+            WebhookEndpointKey::Nowhere => {
                 return Err("webhook configuration must have either service or URL".to_owned());
             }
         };
@@ -94,13 +94,13 @@ impl ClientManager {
 /// `clientConfig` of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClientConfig {
-    place: Place,
+    place: WebhookEndpointKey,
     /// CA bundle (PEM), in base64.
     ca_bundle: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum WebhookEndpointKey {
     Service { namespace: String, name: String, path: String, port: i64 },
     Url(String),
     Nowhere,
@@ -111,14 +111,14 @@ impl ClientConfig {
         let config = config.unwrap_or(&Value::Null);
         let text = |value: &Value, field: &str| value.str_at(&[field]).to_owned();
         let place = match (config.at(&["service"]), config.str_at(&["url"])) {
-            (Some(service), _) => Place::Service {
+            (Some(service), _) => WebhookEndpointKey::Service {
                 namespace: text(service, "namespace"),
                 name: text(service, "name"),
                 path: text(service, "path"),
                 port: service.at(&["port"]).and_then(Value::as_int).unwrap_or(HTTPS),
             },
-            (None, "") => Place::Nowhere,
-            (None, url) => Place::Url(url.to_owned()),
+            (None, "") => WebhookEndpointKey::Nowhere,
+            (None, url) => WebhookEndpointKey::Url(url.to_owned()),
         };
         ClientConfig { place, ca_bundle: text(config, "caBundle") }
     }
@@ -139,17 +139,17 @@ impl ClientConfig {
     /// Host and port by which kubeconfig users for the webhook are named.
     fn host_port(&self) -> String {
         match &self.place {
-            Place::Service { namespace, name, port, .. } => {
+            WebhookEndpointKey::Service { namespace, name, port, .. } => {
                 format!("{name}.{namespace}.svc:{port}")
             }
-            Place::Url(url) => {
+            WebhookEndpointKey::Url(url) => {
                 let authority = authority(url);
                 match has_port(authority) {
                     true => authority.to_owned(),
                     false => format!("{authority}:{HTTPS}"),
                 }
             }
-            Place::Nowhere => String::new(),
+            WebhookEndpointKey::Nowhere => String::new(),
         }
     }
 }

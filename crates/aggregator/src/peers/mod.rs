@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! identity leases (cache) ─▶ sync: /api and /apis of each peer ─┐
-//! definitions, API services ─▶ exclusions ──────────────────────┴▶ ArcSwap<Known> ─┬▶ PeerProxy: requests
+//! definitions, API services ─▶ exclusions ──────────────────────┴▶ ArcSwap<PeerResources> ─┬▶ PeerProxy: requests
 //!                                                                                  └▶ discovery of all servers
 //! ```
 //!
@@ -121,7 +121,7 @@ pub struct Peers {
     queue: Arc<WorkQueue>,
     exclusion_queue: Arc<WorkQueue>,
     state: Mutex<State>,
-    known: ArcSwap<Known>,
+    known: ArcSwap<PeerResources>,
     /// Signaled when leases, CustomResourceDefinitions and APIServices are loaded. Until then no request is proxied.
     synced: Signal,
 }
@@ -152,7 +152,7 @@ struct Peer {
 
 /// Resources of peers, without excluded versions.
 #[derive(Debug, Default)]
-struct Known {
+struct PeerResources {
     resources: BTreeMap<String, HashSet<(GroupVersion, String)>>,
     groups: Arc<PeerGroups>,
 }
@@ -219,7 +219,7 @@ impl Peers {
         let groups = peers.iter().map(|(id, peer)| (id.clone(), peer.groups.clone())).collect();
         let groups = PeerGroups { server_id: self.server_id.clone(), peers: groups };
         let resources = peers.into_iter().map(|(id, peer)| (id, peer.resources)).collect();
-        self.known.store(Arc::new(Known { resources, groups: Arc::new(groups) }));
+        self.known.store(Arc::new(PeerResources { resources, groups: Arc::new(groups) }));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

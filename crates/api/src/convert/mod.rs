@@ -88,12 +88,12 @@ fn target(from: &GroupVersionKind, to: &GroupVersion) -> Result<Schema<'static>,
 }
 
 /// A form of a kind: group, version and kind, the step to the main form, and the step from it.
-type Form = ((&'static str, &'static str, &'static str), Step, Step);
+type KindConversion = ((&'static str, &'static str, &'static str), Step, Step);
 
 type Step = fn(&mut Map, ReadJson<'_>) -> Result<(), String>;
 
 /// Forms other than the main one, and forms whose fields have to be unified.
-const FORMS: [Form; 21] = [
+const FORMS: [KindConversion; 21] = [
     (("", "v1", "Node"), core::node, keep),
     (("", "v1", "Pod"), pod::pod, keep),
     (("", "v1", "PodStatusResult"), pod::status, keep),
@@ -159,7 +159,7 @@ fn sorted<'a>(a: &'a str, b: &'a str) -> [&'a str; 2] {
     if a < b { [a, b] } else { [b, a] }
 }
 
-fn form(group: &str, version: &str, kind: &str) -> Option<&'static Form> {
+fn form(group: &str, version: &str, kind: &str) -> Option<&'static KindConversion> {
     FORMS.iter().find(|form| form.0 == (group, version, kind))
 }
 

@@ -12,6 +12,6 @@ mod token_cache;
 mod webhook;
 
 pub use self::bootstrap_token::BootstrapTokens;
-pub use self::request_header::{ForgetHeaders, RequestHeader, RequestHeaders};
-pub use self::token_cache::{Remembered, TokenCache, TokenCacheMetrics};
+pub use self::request_header::{RemoveUserHeaders, RequestHeader, RequestHeaders};
+pub use self::token_cache::{TokenCache, TokenCacheMetrics, TokenCacheTtls};
 pub use self::webhook::{ReviewVersion, TokenWebhook};

@@ -131,14 +131,14 @@ impl Authenticator for RequestHeader {
 
 /// Authenticator that removes the front proxy headers from every request.
 #[derive(Debug)]
-pub struct ForgetHeaders<A> {
+pub struct RemoveUserHeaders<A> {
     /// Inner authenticator.
     pub inner: A,
     /// Headers to remove afterwards.
     pub headers: RequestHeaders,
 }
 
-impl<A: Authenticator> Authenticator for ForgetHeaders<A> {
+impl<A: Authenticator> Authenticator for RemoveUserHeaders<A> {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
         Box::pin(async move {
             let found = self.inner.authenticate(request).await;

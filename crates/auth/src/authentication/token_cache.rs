@@ -16,7 +16,7 @@ const MOST: usize = 32 * 1024;
 
 /// Times to live of cached results.
 #[derive(Clone, Copy, Debug)]
-pub struct Remembered {
+pub struct TokenCacheTtls {
     /// Authenticated tokens.
     pub success: Duration,
     /// Unknown tokens.
@@ -29,7 +29,7 @@ pub struct Remembered {
 /// authentication.
 pub struct TokenCache {
     inner: Arc<dyn TokenAuthenticator>,
-    remembered: Remembered,
+    remembered: TokenCacheTtls,
     metrics: Arc<TokenCacheMetrics>,
     clock: Clock,
     /// Key of the hash, which keeps tokens out of memory and prevents crafted hash collisions.
@@ -55,7 +55,7 @@ impl TokenCache {
     /// Makes a cache with these times to live.
     pub fn new(
         inner: Arc<dyn TokenAuthenticator>,
-        remembered: Remembered,
+        remembered: TokenCacheTtls,
         metrics: Arc<TokenCacheMetrics>,
         clock: &Clock,
     ) -> Result<Self, String> {
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_good_for_its_time() {
         let inner = Arc::new(Counting::default());
-        let remembered = Remembered {
+        let remembered = TokenCacheTtls {
             success: Duration::from_secs(10),
             failure: Duration::from_secs(5),
             errors: false,
@@ -304,7 +304,8 @@ mod tests {
     #[tokio::test]
     async fn concurrent_lookups_of_a_token_share_an_answer() {
         let inner = Arc::new(Counting::default());
-        let never = Remembered { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
+        let never =
+            TokenCacheTtls { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
         let cache = TokenCache::new(inner.clone(), never, metrics(), &Clock::system()).unwrap();
         let ask = || cache.authenticate_token("good", &[]);
         let (a, b, c) = tokio::join!(ask(), ask(), ask());

@@ -13,10 +13,10 @@ use crate::error::Error;
 
 /// A list.
 #[derive(Clone, Debug)]
-pub struct List<'a>(Form<'a>);
+pub struct List<'a>(ListValue<'a>);
 
 #[derive(Clone, Debug)]
-enum Form<'a> {
+enum ListValue<'a> {
     Made(Arc<Vec<Value<'a>>>),
     Joined(Arc<Joined<'a>>),
     Tree(&'a [Tree], Option<&'a DeclType>),
@@ -37,26 +37,26 @@ const MAX_JOINED: usize = 1 << 24;
 
 impl<'a> From<Vec<Value<'a>>> for List<'a> {
     fn from(elements: Vec<Value<'a>>) -> Self {
-        List(Form::Made(Arc::new(elements)))
+        List(ListValue::Made(Arc::new(elements)))
     }
 }
 
 impl<'a> List<'a> {
     /// List in an object; `declared` is the list's type.
     pub(super) fn from_tree(elements: &'a [Tree], declared: Option<&'a DeclType>) -> Self {
-        List(Form::Tree(elements, declared))
+        List(ListValue::Tree(elements, declared))
     }
 
     pub(super) fn typed(elements: &'a [Tree], item: Schema<'a>) -> Self {
-        List(Form::Typed(elements, item))
+        List(ListValue::Typed(elements, item))
     }
 
     /// Number of elements.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Form::Made(elements) => elements.len(),
-            Form::Joined(joined) => joined.len,
-            Form::Tree(elements, _) | Form::Typed(elements, _) => elements.len(),
+            ListValue::Made(elements) => elements.len(),
+            ListValue::Joined(joined) => joined.len,
+            ListValue::Tree(elements, _) | ListValue::Typed(elements, _) => elements.len(),
         }
     }
 
@@ -68,13 +68,15 @@ impl<'a> List<'a> {
     /// Element by index; an error if the object does not conform to its schema.
     pub fn get(&self, index: usize) -> Option<Result<Value<'a>, Error>> {
         match &self.0 {
-            Form::Made(elements) => elements.get(index).cloned().map(Ok),
-            Form::Joined(joined) => match index.checked_sub(joined.left.len()) {
+            ListValue::Made(elements) => elements.get(index).cloned().map(Ok),
+            ListValue::Joined(joined) => match index.checked_sub(joined.left.len()) {
                 None => joined.left.get(index),
                 Some(index) => joined.right.get(index),
             },
-            Form::Typed(elements, item) => Some(Ok(Value::from_typed(elements.get(index)?, *item))),
-            Form::Tree(elements, declared) => {
+            ListValue::Typed(elements, item) => {
+                Some(Ok(Value::from_typed(elements.get(index)?, *item)))
+            }
+            ListValue::Tree(elements, declared) => {
                 let element = elements.get(index)?;
                 Some(match declared.map(|declared| &declared.kind) {
                     Some(DeclKind::List { element: ty, .. }) => Value::from_declared(element, ty),
@@ -113,24 +115,26 @@ impl<'a> List<'a> {
             return Err(Error::cost_limit());
         }
         let left = match self.0 {
-            Form::Made(mut elements) => match Arc::get_mut(&mut elements) {
+            ListValue::Made(mut elements) => match Arc::get_mut(&mut elements) {
                 // The list has no other reference: a comprehension accumulates its result in it.
                 Some(own) => {
                     for element in other.iter() {
                         own.push(element?);
                     }
-                    return Ok(List(Form::Made(elements)));
+                    return Ok(List(ListValue::Made(elements)));
                 }
-                None => List(Form::Made(elements)),
+                None => List(ListValue::Made(elements)),
             },
             form => List(form),
         };
-        Ok(List(Form::Joined(Arc::new(Joined { left, right: other.clone(), len }))))
+        Ok(List(ListValue::Joined(Arc::new(Joined { left, right: other.clone(), len }))))
     }
 
     pub(super) fn declared_kind(&self) -> Option<&'a ListKind> {
         match &self.0 {
-            Form::Tree(_, Some(DeclType { kind: DeclKind::List { list, .. }, .. })) => Some(list),
+            ListValue::Tree(_, Some(DeclType { kind: DeclKind::List { list, .. }, .. })) => {
+                Some(list)
+            }
             _ => None,
         }
     }

@@ -15,10 +15,10 @@ use crate::error::Error;
 
 /// A map.
 #[derive(Clone, Debug)]
-pub struct Map<'a>(Form<'a>);
+pub struct Map<'a>(MapValue<'a>);
 
 #[derive(Clone, Debug)]
-enum Form<'a> {
+enum MapValue<'a> {
     Made(Arc<Made<'a>>),
     Tree(&'a TreeMap),
     /// Struct as clients see it.
@@ -152,7 +152,7 @@ impl<'a> From<BTreeMap<Key<'a>, Value<'a>>> for Map<'a> {
     fn from(entries: BTreeMap<Key<'a>, Value<'a>>) -> Self {
         let (keys, values): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         let index = keys.into_iter().enumerate().map(|(i, key)| (key, i)).collect();
-        Map(Form::Made(Arc::new(Made { index, values })))
+        Map(MapValue::Made(Arc::new(Made { index, values })))
     }
 }
 
@@ -160,29 +160,29 @@ impl<'a> Map<'a> {
     /// Map in an object; `declared` is its type.
     pub(super) fn from_tree(map: &'a TreeMap, declared: Option<&'a DeclType>) -> Self {
         Map(match declared.map(|declared| &declared.kind) {
-            Some(DeclKind::Object(object)) => Form::Object(map, object),
-            Some(DeclKind::Map { value, .. }) => Form::Declared(map, value),
-            _ => Form::Tree(map),
+            Some(DeclKind::Object(object)) => MapValue::Object(map, object),
+            Some(DeclKind::Map { value, .. }) => MapValue::Declared(map, value),
+            _ => MapValue::Tree(map),
         })
     }
 
     pub(super) fn typed(object: Struct<'a>) -> Self {
-        Map(Form::Typed(object))
+        Map(MapValue::Typed(object))
     }
 
     pub(super) fn typed_map(map: &'a TreeMap, values: Schema<'a>) -> Self {
-        Map(Form::TypedMap(map, values))
+        Map(MapValue::TypedMap(map, values))
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Form::Made(entries) => entries.values.len(),
-            Form::Typed(object) => object.names().len(),
-            Form::Tree(map)
-            | Form::TypedMap(map, _)
-            | Form::Declared(map, _)
-            | Form::Object(map, _) => map.len(),
+            MapValue::Made(entries) => entries.values.len(),
+            MapValue::Typed(object) => object.names().len(),
+            MapValue::Tree(map)
+            | MapValue::TypedMap(map, _)
+            | MapValue::Declared(map, _)
+            | MapValue::Object(map, _) => map.len(),
         }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Map<'a> {
 
     /// Value of a key; equal numbers of different types are the same key.
     pub fn find(&self, key: &Value<'_>) -> Option<Result<Value<'a>, Error>> {
-        if let Form::Made(entries) = &self.0 {
+        if let MapValue::Made(entries) = &self.0 {
             let key = Key::of(key)?;
             let same =
                 || key.other_numbers().into_iter().flatten().find_map(|key| entries.get(&key));
@@ -201,7 +201,13 @@ impl<'a> Map<'a> {
         }
         match key {
             Value::String(name) => self.find_str(name),
-            _ if matches!(self.0, Form::Tree(_) | Form::Typed(_) | Form::TypedMap(..)) => None,
+            _ if matches!(
+                self.0,
+                MapValue::Tree(_) | MapValue::Typed(_) | MapValue::TypedMap(..)
+            ) =>
+            {
+                None
+            }
             _ => Some(Err(Error::no_such_overload())),
         }
     }
@@ -209,12 +215,14 @@ impl<'a> Map<'a> {
     /// Value of a string key.
     pub fn find_str(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
         match &self.0 {
-            Form::Made(entries) => entries.get(&Key::String(Text::Borrowed(name))).cloned().map(Ok),
-            Form::Tree(map) => Some(Ok(Value::from_tree(map.get(name)?))),
-            Form::Typed(object) => object.find(name).map(Ok),
-            Form::TypedMap(map, values) => Some(Ok(Value::from_typed(map.get(name)?, *values))),
-            Form::Declared(map, ty) => Some(Value::from_declared(map.get(name)?, ty)),
-            Form::Object(map, object) => {
+            MapValue::Made(entries) => {
+                entries.get(&Key::String(Text::Borrowed(name))).cloned().map(Ok)
+            }
+            MapValue::Tree(map) => Some(Ok(Value::from_tree(map.get(name)?))),
+            MapValue::Typed(object) => object.find(name).map(Ok),
+            MapValue::TypedMap(map, values) => Some(Ok(Value::from_typed(map.get(name)?, *values))),
+            MapValue::Declared(map, ty) => Some(Value::from_declared(map.get(name)?, ty)),
+            MapValue::Object(map, object) => {
                 let ty = object.field(name)?;
                 let value = match map.get(name) {
                     Some(value) if !name.contains("__") => value,
@@ -228,12 +236,12 @@ impl<'a> Map<'a> {
     /// Keys; for an object, the identifiers of its declared fields.
     pub fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
-            Form::Made(entries) => entries.index.keys().map(Key::to_value).collect(),
-            Form::Typed(object) => object.names(),
-            Form::Tree(map) | Form::TypedMap(map, _) | Form::Declared(map, _) => {
+            MapValue::Made(entries) => entries.index.keys().map(Key::to_value).collect(),
+            MapValue::Typed(object) => object.names(),
+            MapValue::Tree(map) | MapValue::TypedMap(map, _) | MapValue::Declared(map, _) => {
                 map.entries().iter().map(|(name, _)| Value::from(name.as_str())).collect()
             }
-            Form::Object(map, object) => {
+            MapValue::Object(map, object) => {
                 let names = map.entries().iter().map(|(name, _)| name.as_str());
                 names
                     .filter_map(|name| {
@@ -261,7 +269,7 @@ impl<'a> Map<'a> {
     /// First entry, which represents the types of the others.
     pub(super) fn first(&self) -> Option<Result<(Value<'a>, Value<'a>), Error>> {
         match &self.0 {
-            Form::Made(entries) => {
+            MapValue::Made(entries) => {
                 let (key, position) = entries.index.first_key_value()?;
                 Some(Ok((key.to_value(), entries.values.get(*position)?.clone())))
             }
@@ -275,7 +283,7 @@ impl<'a> Map<'a> {
             return Err(Error::new(format!("insert failed: key {key} already exists")));
         }
         let Some(new) = Key::of(key) else { return Err(Error::no_such_overload()) };
-        if let Form::Made(entries) = &mut self.0
+        if let MapValue::Made(entries) = &mut self.0
             && let Some(own) = Arc::get_mut(entries)
         {
             own.insert(new, value);
@@ -291,15 +299,15 @@ impl<'a> Map<'a> {
     /// Values of the key fields of a list's element.
     pub(super) fn key_fields(&self, names: &[String]) -> Vec<Option<&'a Tree>> {
         let get = |name: &String| match &self.0 {
-            Form::Made(_) => None,
-            Form::Typed(object) => object.tree(name),
-            Form::Tree(map)
-            | Form::TypedMap(map, _)
-            | Form::Declared(map, _)
-            | Form::Object(map, _) => map.get(name),
+            MapValue::Made(_) => None,
+            MapValue::Typed(object) => object.tree(name),
+            MapValue::Tree(map)
+            | MapValue::TypedMap(map, _)
+            | MapValue::Declared(map, _)
+            | MapValue::Object(map, _) => map.get(name),
         };
         match &self.0 {
-            Form::Made(_) => Vec::new(),
+            MapValue::Made(_) => Vec::new(),
             _ => names.iter().map(get).collect(),
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn emit(document: &Document<'_>, limit: usize, out: &mut Vec<u8>) -> 
         entries: Vec::new(),
         open: Vec::new(),
     };
-    emitter.node(0, Place::Root);
+    emitter.node(0, NodePosition::Root);
     while let Some(&open) = emitter.open.last() {
         emitter.step(open);
         if emitter.out.len() > limit {
@@ -64,7 +64,7 @@ enum OpenKind {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum NodePosition {
     Root,
     Entry,
     SimpleKey,
@@ -81,7 +81,7 @@ impl Emitter<'_> {
                 self.replace(OpenKind::Sequence { next: after, end });
                 self.new_line();
                 self.indicator("-", true, true);
-                self.node(next, Place::Entry);
+                self.node(next, NodePosition::Entry);
             }
             OpenKind::Mapping { base, next } if next == self.entries.len() => {
                 self.entries.truncate(base);
@@ -93,15 +93,15 @@ impl Emitter<'_> {
                 self.new_line();
                 let View::Str(name) = self.document.view(key) else { return };
                 if name.len() <= MAX_SIMPLE_KEY && !name.contains(is_break) {
-                    self.node(key, Place::SimpleKey);
+                    self.node(key, NodePosition::SimpleKey);
                     self.indicator(":", false, false);
                 } else {
                     self.indicator("?", true, true);
-                    self.node(key, Place::Mapping);
+                    self.node(key, NodePosition::Mapping);
                     self.new_line();
                     self.indicator(":", true, true);
                 }
-                self.node(value, Place::Mapping);
+                self.node(value, NodePosition::Mapping);
             }
         }
     }
@@ -117,14 +117,14 @@ impl Emitter<'_> {
         self.open.pop();
     }
 
-    fn node(&mut self, id: Id, place: Place) {
+    fn node(&mut self, id: Id, place: NodePosition) {
         match self.document.view(id) {
             View::Sequence(end) if end == id + 1 => self.indicator("[]", true, false),
             View::Mapping(end) if end == id + 1 => self.indicator("{}", true, false),
             View::Sequence(end) => {
                 let outer = self.indent;
                 // A sequence that is a key's value is not indented relative to the key.
-                if place != Place::Mapping || self.after_indent {
+                if place != NodePosition::Mapping || self.after_indent {
                     self.indent = Some(outer.map_or(0, |outer| outer + INDENT));
                 }
                 self.open.push(Open { kind: OpenKind::Sequence { next: id + 1, end }, outer });
@@ -180,8 +180,8 @@ impl Emitter<'_> {
         key_order::merge_sort(entries, |a, b| key_order::before(name(a), name(b)));
     }
 
-    fn string(&mut self, text: &str, place: Place) {
-        let may_break = place != Place::SimpleKey;
+    fn string(&mut self, text: &str, place: NodePosition) {
+        let may_break = place != NodePosition::SimpleKey;
         match style_of(text).choose(text, may_break) {
             Style::Plain => self.plain_string(text, may_break),
             Style::SingleQuoted => self.single_quoted(text, may_break),

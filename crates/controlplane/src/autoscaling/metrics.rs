@@ -7,10 +7,10 @@ use crate::pod::resources;
 use crate::validation::Field;
 
 /// A metric source: type, field, and check.
-type Source = (&'static str, &'static str, fn(Field, ApiVersion));
+type MetricSource = (&'static str, &'static str, fn(Field, ApiVersion));
 
 /// Metric sources, in the order in which they are checked.
-const SOURCES: [Source; 5] = [
+const SOURCES: [MetricSource; 5] = [
     ("Object", "object", object),
     ("External", "external", |source, _| external(source)),
     ("Pods", "pods", |source, _| pods(source)),

@@ -6,10 +6,10 @@ use super::downward_api;
 use crate::validation::Field;
 
 /// Field of `valueFrom`, with its check.
-type Source = (&'static str, fn(Field));
+type EnvVarSource = (&'static str, fn(Field));
 
 /// Sources in `valueFrom`.
-const SOURCES: &[Source] = &[
+const SOURCES: &[EnvVarSource] = &[
     ("fieldRef", downward_api::env_field_ref),
     ("resourceFieldRef", |source| downward_api::resource_ref(source, false)),
     ("configMapKeyRef", key_ref),

@@ -14,10 +14,10 @@ use crate::persistent_volume_claim;
 use crate::validation::Field;
 
 /// A volume source: field, name in the error about a second source, name in paths otherwise, and check.
-type Source = (&'static str, &'static str, &'static str, fn(Field, &Options));
+type VolumeSource = (&'static str, &'static str, &'static str, fn(Field, &Options));
 
 /// Volume sources, in the order in which they are checked.
-const SOURCES: &[Source] = &[
+const SOURCES: &[VolumeSource] = &[
     ("hostPath", "hostPath", "hostPath", |f, _| source::host_path(f)),
     ("gitRepo", "gitRepo", "gitRepo", |f, _| source::git_repo(f)),
     ("gcePersistentDisk", "gcePersistentDisk", "persistentDisk", |f, _| {

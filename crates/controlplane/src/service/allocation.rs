@@ -10,7 +10,7 @@ use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_component::future::Pending;
-use kevel_registry::allocation::{Allocation, Begin, Taken};
+use kevel_registry::allocation::{Allocation, Begin, PendingAllocations};
 use kevel_registry::storage::Storage;
 
 use super::cluster_ips;
@@ -304,7 +304,7 @@ struct ServiceClaims {
     replaced_ports: Vec<i64>,
 }
 
-impl Taken for ServiceClaims {
+impl PendingAllocations for ServiceClaims {
     fn finish(self: Box<Self>, written: bool) -> Pending<'static, ()> {
         Box::pin(async move {
             if self.dry_run {
@@ -327,7 +327,7 @@ async fn finish(
     object: Value,
     claims: ServiceClaims,
     result: Result<(), StatusError>,
-) -> Result<(Value, Box<dyn Taken>), StatusError> {
+) -> Result<(Value, Box<dyn PendingAllocations>), StatusError> {
     let claims = Box::new(claims);
     match result {
         Ok(()) => Ok((object, claims)),

@@ -154,7 +154,7 @@ impl std::fmt::Debug for Plugin {
 
 /// State for writes.
 struct State {
-    source: Arc<Source>,
+    source: Arc<DecryptedSeed>,
     /// Metadata stored with every value, needed to decrypt it.
     object: EncryptedObject,
     source_key: [u8; 32],
@@ -163,14 +163,14 @@ struct State {
 }
 
 /// A decrypted seed, or key of an old value.
-struct Source {
+struct DecryptedSeed {
     cipher: Box<dyn Cipher>,
     /// Hash of the plug-in's key ID, for metrics.
     key_id_hash: String,
 }
 
 struct Kept {
-    source: Arc<Source>,
+    source: Arc<DecryptedSeed>,
     until: Moment,
 }
 
@@ -265,8 +265,8 @@ impl Plugin {
         kevel_trace::start(name, || vec![text("transformer.provider.name", self.name.as_str())])
     }
 
-    /// Source of a value's key: cached, or decrypted by the plug-in.
-    async fn source(&self, object: &EncryptedObject) -> Result<Arc<Source>, TransformError> {
+    /// DecryptedSeed of a value's key: cached, or decrypted by the plug-in.
+    async fn source(&self, object: &EncryptedObject) -> Result<Arc<DecryptedSeed>, TransformError> {
         let source_key = object.source_key();
         if let Some(kept) = self.lock().get(&source_key) {
             return Ok(kept.source.clone());
@@ -292,13 +292,14 @@ impl Plugin {
                 .ok_or_else(|| format!("crypto/aes: invalid key size {}", secret.len())),
         };
         let cipher = cipher.map_err(TransformError::Damaged)?;
-        let source = Arc::new(Source { cipher, key_id_hash: sha256(object.key_id.as_bytes()) });
+        let source =
+            Arc::new(DecryptedSeed { cipher, key_id_hash: sha256(object.key_id.as_bytes()) });
         self.keep(source_key, &source);
         Ok(source)
     }
 
     /// Caches a decrypted source, and drops expired ones.
-    fn keep(&self, source_key: [u8; 32], source: &Arc<Source>) {
+    fn keep(&self, source_key: [u8; 32], source: &Arc<DecryptedSeed>) {
         let now = self.clock.moment();
         let mut sources = self.lock();
         let kept = Kept { source: source.clone(), until: now + SEED_TTL };

@@ -20,7 +20,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     if definition.names() == definition.accepted_names() {
         return Ok(());
     }
-    let (names, accepted) = decide(definition, &Taken::by_group(context, definition.group()));
+    let (names, accepted) = decide(definition, &GroupNames::by_group(context, definition.group()));
     let known = definition.condition(condition::NAMES_ACCEPTED);
     let same = value.at(&["status", "acceptedNames"]).and_then(Value::as_map) == Some(&names);
     if same && known.as_ref() == Some(&accepted) {
@@ -49,14 +49,14 @@ fn requeue_others(context: &Context, name: &str) {
 
 /// Names that are taken in a group.
 #[derive(Debug, Default)]
-struct Taken {
+struct GroupNames {
     resources: BTreeSet<String>,
     kinds: BTreeSet<String>,
 }
 
-impl Taken {
+impl GroupNames {
     fn by_group(context: &Context, group: &str) -> Self {
-        let mut taken = Taken::default();
+        let mut taken = GroupNames::default();
         context.known.for_each_accepted(group, |names| taken.add(names));
         taken
     }
@@ -69,7 +69,7 @@ impl Taken {
 }
 
 /// Accepted names of a definition, and its condition NamesAccepted.
-fn decide<'c>(definition: Definition<'_>, taken: &Taken) -> (Map, Condition<'c>) {
+fn decide<'c>(definition: Definition<'_>, taken: &GroupNames) -> (Map, Condition<'c>) {
     let (wanted, has) = (definition.names(), definition.accepted_names());
     let none = Map::new();
     let accepted = definition.0.at(&["status", "acceptedNames"]).and_then(Value::as_map);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn names_are_given_to_who_comes_first() {
-        let taken = Taken {
+        let taken = GroupNames {
             resources: ["widgets", "widget", "wd"].map(str::to_owned).into(),
             kinds: ["Widget", "WidgetList"].map(str::to_owned).into(),
         };

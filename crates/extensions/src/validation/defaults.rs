@@ -19,7 +19,7 @@ pub(crate) fn check(path: &Path<'_>, schema: Props<'_>, require_pruned: bool) ->
     }
     let root = Node::new(schema, Purpose::Defaults);
     let mut checker = Checker { require_pruned, budget: REQUEST_BUDGET, errors: Vec::new() };
-    let place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
+    let place = SchemaPosition { is_root: true, inside_meta: false, steps: Vec::new() };
     let _ = checker.schema(path, schema, &root, &place);
     checker.errors
 }
@@ -44,7 +44,7 @@ struct Checker {
 
 /// Position of a schema in the nearest enclosing resource.
 #[derive(Clone)]
-struct Place<'s> {
+struct SchemaPosition<'s> {
     /// Whether the schema is the root of a resource.
     is_root: bool,
     /// Whether the schema is inside `apiVersion`, `kind` or `metadata`.
@@ -62,7 +62,7 @@ impl Checker {
         path: &Path<'_>,
         schema: Props<'s>,
         node: &Node,
-        place: &Place<'s>,
+        place: &SchemaPosition<'s>,
     ) -> Result<(), Stopped> {
         if is_full(&self.errors) {
             return Err(Stopped);
@@ -70,7 +70,7 @@ impl Checker {
         let is_resource = place.is_root || schema.embedded();
         let mut place = place.clone();
         if is_resource {
-            place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
+            place = SchemaPosition { is_root: true, inside_meta: false, steps: Vec::new() };
         }
         if let Some(default) = schema.default() {
             self.default(&path.child("default"), schema, node, default, &place)?;
@@ -80,7 +80,7 @@ impl Checker {
             if inside_meta {
                 steps.push(step);
             }
-            Place { is_root: false, inside_meta, steps }
+            SchemaPosition { is_root: false, inside_meta, steps }
         };
         if let Some((item, node)) = schema.item().zip(node.items.as_deref()) {
             self.schema(&path.child("items"), item, node, &inner(None, place.inside_meta))?;
@@ -101,7 +101,7 @@ impl Checker {
         schema: Props<'_>,
         node: &Node,
         default: &Value,
-        place: &Place<'_>,
+        place: &SchemaPosition<'_>,
     ) -> Result<(), Stopped> {
         let errors = if place.inside_meta {
             let object = surround(default, &place.steps);

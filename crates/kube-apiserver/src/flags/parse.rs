@@ -42,7 +42,7 @@ struct Parser<'a, 'b> {
 }
 
 /// Position of a flag: index of its section, and its index there.
-type Place = (usize, usize);
+type FlagPosition = (usize, usize);
 
 impl Parser<'_, '_> {
     fn long(&mut self, text: &str, rest: &mut impl Iterator<Item = String>) -> Result<(), String> {
@@ -95,7 +95,7 @@ impl Parser<'_, '_> {
         format!("unknown flag: --{name}{hint}")
     }
 
-    fn find(&self, wanted: impl Fn(&Flag) -> bool) -> Option<(Place, &'static Flag)> {
+    fn find(&self, wanted: impl Fn(&Flag) -> bool) -> Option<(FlagPosition, &'static Flag)> {
         self.sections.iter().enumerate().find_map(|(at, section)| {
             let index = section.flags().iter().position(&wanted)?;
             Some(((at, index), section.flags().get(index)?))
@@ -103,12 +103,17 @@ impl Parser<'_, '_> {
     }
 
     /// Value of a flag that is given without one.
-    fn implied(&mut self, (section, index): Place) -> Option<String> {
+    fn implied(&mut self, (section, index): FlagPosition) -> Option<String> {
         let value = self.sections.get_mut(section)?.value_mut(index)?;
         value.value_type().implied.map(str::to_owned)
     }
 
-    fn set(&mut self, (section, index): Place, flag: &Flag, text: &str) -> Result<(), String> {
+    fn set(
+        &mut self,
+        (section, index): FlagPosition,
+        flag: &Flag,
+        text: &str,
+    ) -> Result<(), String> {
         let repeated = !self.parsed.given.0.insert(flag.field);
         let value = self.sections.get_mut(section).and_then(|section| section.value_mut(index));
         let Some(value) = value else {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use kevel_auth::authentication::cluster_info::{self, ClusterInfo};
 use kevel_auth::authentication::configuration::AnonymousConfiguration;
 use kevel_auth::authentication::{
-    BootstrapTokens, ForgetHeaders, Remembered, RequestHeader, RequestHeaders, TokenCache,
-    TokenCacheMetrics, TokenWebhook,
+    BootstrapTokens, RemoveUserHeaders, RequestHeader, RequestHeaders, TokenCache,
+    TokenCacheMetrics, TokenCacheTtls, TokenWebhook,
 };
 use kevel_auth::jose::{PrivateKey, PublicKey};
 use kevel_auth::reviews::{SelfSubjectReview, TokenReview};
@@ -39,8 +39,8 @@ use super::jwt::Jwt;
 use crate::options::{self, CompletedOptions};
 
 /// Time for which the user of a token is cached.
-const REMEMBERED: Remembered =
-    Remembered { success: Duration::from_secs(10), failure: Duration::ZERO, errors: true };
+const REMEMBERED: TokenCacheTtls =
+    TokenCacheTtls { success: Duration::from_secs(10), failure: Duration::ZERO, errors: true };
 
 /// The configured authenticators, and the objects and issuers that they share with controllers.
 pub struct Authentication {
@@ -221,7 +221,7 @@ pub(super) fn token_webhook(
     let version = flags.authentication_token_webhook_version.parse()?;
     let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
     let time = duration(flags.authentication_token_webhook_cache_ttl);
-    let remembered = Remembered { success: time, failure: time, errors: false };
+    let remembered = TokenCacheTtls { success: time, failure: time, errors: false };
     TokenCache::new(Arc::new(webhook), remembered, metrics, clock)
 }
 
@@ -259,7 +259,7 @@ fn authenticator(
     if anonymous.enabled {
         all.push(Arc::new(Anonymous { paths: anonymous.paths.into_iter().collect() }));
     }
-    Arc::new(ForgetHeaders { inner: Union::fail_on_error(all), headers })
+    Arc::new(RemoveUserHeaders { inner: Union::fail_on_error(all), headers })
 }
 
 fn request_headers(options: &CompletedOptions) -> RequestHeaders {

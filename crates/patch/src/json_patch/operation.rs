@@ -70,7 +70,7 @@ impl Operation {
         }
         let tested = match self.path.as_deref()? {
             "" => Some(document),
-            path => Place::find(document, path)?.into_value(),
+            path => PatchTarget::find(document, path)?.into_value(),
         };
         if let Some(tested) = tested {
             open_all_of(tested);
@@ -121,7 +121,7 @@ impl Operation {
 
     fn add(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         let path = self.path()?;
-        let place = Place::find(document, path).ok_or_else(|| {
+        let place = PatchTarget::find(document, path).ok_or_else(|| {
             format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
         })?;
         limits.put(place.depth, depth(&self.value));
@@ -132,7 +132,7 @@ impl Operation {
 
     fn remove(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         let path = self.path()?;
-        let place = Place::find(document, path).ok_or_else(|| {
+        let place = PatchTarget::find(document, path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")
         })?;
         let removed = place.remove(limits);
@@ -151,7 +151,7 @@ impl Operation {
             *document = value;
             return Ok(());
         }
-        let place = Place::find(document, path).ok_or_else(|| {
+        let place = PatchTarget::find(document, path).ok_or_else(|| {
             format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
         })?;
         limits.put(place.depth, depth(&self.value));
@@ -162,14 +162,14 @@ impl Operation {
 
     fn move_from(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         let from = self.from()?;
-        let source = Place::find(document, from).ok_or_else(|| {
+        let source = PatchTarget::find(document, from).ok_or_else(|| {
             format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
         })?;
         let (key, below) = (source.key.clone().into_owned(), source.depth);
         let removed = source.remove(limits);
         let value = removed.map_err(|error| format!("error in move for path: '{key}': {error}"))?;
         let path = self.path()?;
-        let place = Place::find(document, path).ok_or_else(|| {
+        let place = PatchTarget::find(document, path).ok_or_else(|| {
             format!(
                 "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
             )
@@ -181,7 +181,7 @@ impl Operation {
 
     fn copy_from(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         let from = self.from()?;
-        let source = Place::find(document, from).ok_or_else(|| {
+        let source = PatchTarget::find(document, from).ok_or_else(|| {
             format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}")
         })?;
         let found =
@@ -194,7 +194,7 @@ impl Operation {
         limits.count_copy(json.len())?;
         let value = found.cloned().unwrap_or_default();
         let path = self.path()?;
-        let place = Place::find(document, path).ok_or_else(|| {
+        let place = PatchTarget::find(document, path).ok_or_else(|| {
             format!(
                 "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
             )
@@ -212,7 +212,7 @@ impl Operation {
         }
         let missing =
             || format!("test operation does not apply: is missing path: {path}: {MISSING}");
-        let place = Place::find(document, path).ok_or_else(|| Error::Apply(missing()))?;
+        let place = PatchTarget::find(document, path).ok_or_else(|| Error::Apply(missing()))?;
         let wrong = |error| Error::Apply(format!("error in test for path: '{path}': {error}"));
         let found = place.get().map_err(wrong)?;
         // A missing field equals `null`.
@@ -223,15 +223,15 @@ impl Operation {
 const MISSING: &str = "missing value";
 
 /// A key or index in an existing object or list.
-struct Place<'d, 'p> {
+struct PatchTarget<'d, 'p> {
     container: &'d mut Value,
     key: Cow<'p, str>,
     /// Depth of the value at this place in the document.
     depth: usize,
 }
 
-impl<'d, 'p> Place<'d, 'p> {
-    /// Place that a JSON pointer (RFC 6901) names. Text before its first `/` is ignored.
+impl<'d, 'p> PatchTarget<'d, 'p> {
+    /// PatchTarget that a JSON pointer (RFC 6901) names. Text before its first `/` is ignored.
     fn find(document: &'d mut Value, path: &'p str) -> Option<Self> {
         let (_, path) = path.split_once('/')?;
         let mut tokens = path.split('/').map(unescape).peekable();
@@ -240,7 +240,7 @@ impl<'d, 'p> Place<'d, 'p> {
         loop {
             let key = tokens.next()?;
             if tokens.peek().is_none() {
-                return Some(Place { container, key, depth });
+                return Some(PatchTarget { container, key, depth });
             }
             let next = match container {
                 Value::Map(map) => map.get_mut(&key)?,

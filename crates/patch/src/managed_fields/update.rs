@@ -192,14 +192,14 @@ impl FieldManager<'_> {
             managed.0.retain(|_, owned| !owned.set.is_empty());
             return Ok(own);
         }
-        let mut versions: BTreeMap<CompactString, Option<Taken>> = BTreeMap::new();
-        versions.insert(self.api_version.into(), Some(Taken::by(&own)));
+        let mut versions: BTreeMap<CompactString, Option<TakenFields>> = BTreeMap::new();
+        versions.insert(self.api_version.into(), Some(TakenFields::by(&own)));
         let mut conflicts = Vec::new();
         let mut gone = BTreeSet::new();
         for (id, owned) in managed.0.iter_mut().filter(|(id, _)| Some(*id) != writer) {
             if !versions.contains_key(&owned.api_version) {
                 let other = self.comparison(before, after, &owned.api_version, of)?;
-                versions.insert(owned.api_version.clone(), other.as_ref().map(Taken::by));
+                versions.insert(owned.api_version.clone(), other.as_ref().map(TakenFields::by));
             }
             let Some(Some(taken)) = versions.get(&owned.api_version) else {
                 gone.insert(id.clone());
@@ -265,17 +265,17 @@ impl Trees {
 }
 
 /// Fields that a write takes from other managers, in one version.
-struct Taken {
+struct TakenFields {
     /// Fields that the writer owns now.
     set: Set,
     /// Fields that no longer exist.
     removed: Set,
 }
 
-impl Taken {
-    fn by(changes: &Comparison) -> Taken {
+impl TakenFields {
+    fn by(changes: &Comparison) -> TakenFields {
         let set = changes.modified.union(&changes.added);
-        Taken { set, removed: changes.removed.clone() }
+        TakenFields { set, removed: changes.removed.clone() }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
 use crate::negotiate::MediaType;
 use crate::request::Request;
-use crate::responses::InHand;
+use crate::responses::ResponseObject;
 use kevel_component::future::Pending;
 use kevel_registry::audit::AuditEvent as _;
 use kevel_registry::audit::Level;
@@ -83,11 +83,11 @@ pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static,
 fn answered(audit: &AuditContext, response: &Response) {
     let code = response.status().as_u16();
     match response.extensions().get() {
-        Some(InHand::Object(object, ty)) => {
+        Some(ResponseObject::Object(object, ty)) => {
             audit.respond(ResponseStatus::code(code));
             return audit.response_tree(object, ty.schema());
         }
-        Some(InHand::Failure(status)) => {
+        Some(ResponseObject::Failure(status)) => {
             audit.respond(ResponseStatus::of(code, status));
             return audit.response_object(MediaType::Json.name(), &status.to_json());
         }

@@ -152,7 +152,7 @@ impl StoredRequest<'_> {
             let info = Map::from_iter([("selector", Value::from(shard.to_string().as_str()))]);
             metadata.insert("shardInfo", info.into());
         }
-        let form = Form::new(self, metadata)?;
+        let form = ListEncoder::new(self, metadata)?;
         if let Some(rank) = form.printer.as_ref().and_then(|printer| printer.columns().rank()) {
             let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
             page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
@@ -179,7 +179,7 @@ impl StoredRequest<'_> {
                     _ => None,
                 })
         });
-        let form = Form::new(self, Map::new())?;
+        let form = ListEncoder::new(self, Map::new())?;
         let (trees, ty) = form.trees();
         trees.whole(items, |items| form.list(items), ty.as_ref())
     }
@@ -205,21 +205,21 @@ impl StoredRequest<'_> {
     }
 }
 
-/// Form of a list whose items are decoded.
-struct Form<'r, 'a> {
+/// ListEncoder of a list whose items are decoded.
+struct ListEncoder<'r, 'a> {
     request: &'r StoredRequest<'a>,
     /// Printer of the rows, if a Table was requested.
     printer: Option<Arc<Printer>>,
     metadata: Map,
 }
 
-impl<'r, 'a> Form<'r, 'a> {
+impl<'r, 'a> ListEncoder<'r, 'a> {
     fn new(request: &'r StoredRequest<'a>, metadata: Map) -> Result<Self, StatusError> {
         let printer = match &request.accepted.shape {
             Shape::Table(version) => Some(Arc::new(Printer::new(request, version)?)),
             _ => None,
         };
-        Ok(Form { request, printer, metadata })
+        Ok(ListEncoder { request, printer, metadata })
     }
 
     /// The item converter, and the type of the list.

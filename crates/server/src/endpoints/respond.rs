@@ -9,7 +9,7 @@ use super::table::Printer;
 use super::{ResourceRequest, StoredRequest};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-use crate::responses::{InHand, encode, respond};
+use crate::responses::{ResponseObject, encode, respond};
 use kevel_registry::store::{Written, WrittenObject};
 use kevel_registry::type_ref::TypeRef;
 
@@ -98,7 +98,7 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
     ) -> Result<Response, StatusError> {
         if self.accepted.in_process {
-            return Ok(InHand::Object(value, ty.clone()).response(code));
+            return Ok(ResponseObject::Object(value, ty.clone()).response(code));
         }
         let serializing = self.serializing();
         serializing.finish(encode(code, &value, Some(ty.schema()), &self.accepted))

@@ -39,7 +39,7 @@ const LOG_PROTOCOLS: &[Protocol] = &[
 
 /// Conversion of the response's pieces into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum MessageForm {
     /// A text message for each line: events in JSON.
     Lines,
     /// A message for each length-prefixed part: events in protobuf.
@@ -64,9 +64,9 @@ pub(super) fn watch(headers: &HeaderMap, media: MediaType, mut watch: Response) 
                 answered.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
             let form = match media {
-                MediaType::Protobuf => Form::Delimited,
-                MediaType::Cbor => Form::Items,
-                _ => Form::Lines,
+                MediaType::Protobuf => MessageForm::Delimited,
+                MediaType::Cbor => MessageForm::Items,
+                _ => MessageForm::Lines,
             };
             go_on(watch, form)
         }
@@ -88,13 +88,13 @@ pub(super) fn bytes(method: &Method, headers: &HeaderMap, mut log: Response) -> 
     match accept(method, headers, LOG_PROTOCOLS) {
         Ok((accepted, protocol)) => {
             log.headers_mut().extend(accepted.into_parts().0.headers);
-            go_on(log, if protocol.base64 { Form::Base64 } else { Form::Binary })
+            go_on(log, if protocol.base64 { MessageForm::Base64 } else { MessageForm::Binary })
         }
         Err(refusal) => refused(*refusal),
     }
 }
 
-fn go_on(mut answer: Response, form: Form) -> Response {
+fn go_on(mut answer: Response, form: MessageForm) -> Response {
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     answer.headers_mut().remove(CONTENT_TYPE);
     let takeover = move |taken, body| converse(taken, body, form);
@@ -136,7 +136,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
 }
 
 /// Sends the body and reads from the client until either side ends.
-async fn converse(taken: Taken, mut body: Body, form: Form) {
+async fn converse(taken: Taken, mut body: Body, form: MessageForm) {
     let mut socket = Socket::new(taken, Role::Server);
     form.greet(&mut socket);
     let reason = poll_fn(|context| poll_converse(&mut socket, &mut body, form, context)).await;
@@ -150,7 +150,7 @@ async fn converse(taken: Taken, mut body: Body, form: Form) {
 fn poll_converse(
     socket: &mut Socket<Taken>,
     body: &mut Body,
-    form: Form,
+    form: MessageForm,
     context: &mut Context<'_>,
 ) -> Poll<Option<CloseCode>> {
     loop {
@@ -177,23 +177,23 @@ fn poll_converse(
     }
 }
 
-impl Form {
+impl MessageForm {
     /// Sends the empty message that announces a log.
     fn greet<IO>(self, socket: &mut Socket<IO>) {
         match self {
-            Form::Lines | Form::Delimited | Form::Items => {}
-            Form::Binary => socket.send(Opcode::Binary, &[], &[]),
-            Form::Base64 => socket.send(Opcode::Text, &[], &[]),
+            MessageForm::Lines | MessageForm::Delimited | MessageForm::Items => {}
+            MessageForm::Binary => socket.send(Opcode::Binary, &[], &[]),
+            MessageForm::Base64 => socket.send(Opcode::Text, &[], &[]),
         }
     }
 
     /// Sends a piece; `None` if it is incomplete.
     fn send<IO>(self, socket: &mut Socket<IO>, piece: &[u8]) -> Option<()> {
         match self {
-            Form::Lines => piece
+            MessageForm::Lines => piece
                 .split_inclusive(|&byte| byte == b'\n')
                 .for_each(|line| socket.send(Opcode::Text, &[], line)),
-            Form::Delimited => {
+            MessageForm::Delimited => {
                 let mut rest = piece;
                 while let Some((length, after)) = rest.split_first_chunk() {
                     let length = u32::from_be_bytes(*length) as usize;
@@ -203,7 +203,7 @@ impl Form {
                 }
                 return rest.is_empty().then_some(());
             }
-            Form::Items => {
+            MessageForm::Items => {
                 let mut rest = piece;
                 while !rest.is_empty() {
                     let (event, after) = cbor::first_item(rest).ok()?;
@@ -211,10 +211,10 @@ impl Form {
                     rest = after;
                 }
             }
-            Form::Binary => {
+            MessageForm::Binary => {
                 piece.chunks(LOG_MESSAGE).for_each(|bytes| socket.send(Opcode::Binary, &[], bytes))
             }
-            Form::Base64 => piece
+            MessageForm::Base64 => piece
                 .chunks(LOG_MESSAGE)
                 .for_each(|bytes| socket.send(Opcode::Text, &[], base64::encode(bytes).as_bytes())),
         }
@@ -260,14 +260,14 @@ mod tests {
     #[tokio::test]
     async fn a_piece_is_as_many_messages_as_it_has() {
         for (form, piece, expected) in [
-            (Form::Lines, &b"{}\n[]\n"[..], Some(&b"\x81\x03{}\n\x81\x03[]\n"[..])),
-            (Form::Delimited, b"\0\0\0\x01x\0\0\0\0", Some(b"\x82\x01x\x82\x00")),
-            (Form::Delimited, b"\0\0\0\x02x", None),
-            (Form::Delimited, b"\0\0", None),
-            (Form::Items, b"\x81\x01\x40", Some(b"\x82\x02\x81\x01\x82\x01\x40")),
-            (Form::Items, b"\x81", None),
-            (Form::Binary, b"ab", Some(b"\x82\x02ab")),
-            (Form::Base64, b"ab", Some(b"\x81\x04YWI=")),
+            (MessageForm::Lines, &b"{}\n[]\n"[..], Some(&b"\x81\x03{}\n\x81\x03[]\n"[..])),
+            (MessageForm::Delimited, b"\0\0\0\x01x\0\0\0\0", Some(b"\x82\x01x\x82\x00")),
+            (MessageForm::Delimited, b"\0\0\0\x02x", None),
+            (MessageForm::Delimited, b"\0\0", None),
+            (MessageForm::Items, b"\x81\x01\x40", Some(b"\x82\x02\x81\x01\x82\x01\x40")),
+            (MessageForm::Items, b"\x81", None),
+            (MessageForm::Binary, b"ab", Some(b"\x82\x02ab")),
+            (MessageForm::Base64, b"ab", Some(b"\x81\x04YWI=")),
         ] {
             let (near, mut far) = tokio::io::duplex(1024);
             let mut socket = Socket::new(near, Role::Server);

@@ -34,7 +34,7 @@ const MOST_WRITTEN: usize = 64 << 10;
 
 /// An HTTP/2 connection.
 pub(super) struct Http2Connection {
-    http: http2::Connection<TokioIo<Gather>, Apart, Start>,
+    http: http2::Connection<TokioIo<Gather>, RequestSpawner, Start>,
     streams: Streams,
     output: Gather,
     turns: Turns,
@@ -46,7 +46,7 @@ impl Http2Connection {
         let meter = connection_meter(&requests.connection);
         let (streams, output) = (Streams::default(), Gather::new(stream));
         let builder = builder(limits, streams.start());
-        let service = Apart { requests, resets: Arc::default() };
+        let service = RequestSpawner { requests, resets: Arc::default() };
         let http = builder.serve_connection(TokioIo::new(output.clone()), service);
         Http2Connection { http, streams, output, turns: Turns::default(), meter }
     }
@@ -106,14 +106,14 @@ fn builder(limits: &Limits, start: Start) -> http2::Builder<Start> {
 }
 
 /// Runs each request in a task of its own, so that one connection's requests use all processors.
-struct Apart {
+struct RequestSpawner {
     requests: Requests,
     resets: Arc<RapidResetGuard>,
 }
 
 type Handled = Result<http::Response<ResponseBody>, Broken>;
 
-impl Service<http::Request<Incoming>> for Apart {
+impl Service<http::Request<Incoming>> for RequestSpawner {
     type Response = http::Response<ResponseBody>;
     type Error = Broken;
     type Future = Handling;

@@ -44,7 +44,7 @@ pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
 use self::damage::Damage;
 use self::epoch::{Progress, Shown};
-use self::feed::{Command, Troubles};
+use self::feed::{Command, FeedFailures};
 use self::log::Log;
 use self::selection::Selections;
 use self::watch::Subscribers;
@@ -161,7 +161,7 @@ pub struct Cache {
     /// Progress of the engine's watch; [`Shown::reached`] tells whether it counts for this cache.
     progress: signal::Receiver<Progress>,
     feed: mpsc::UnboundedSender<Command>,
-    troubles: Arc<Troubles>,
+    troubles: Arc<FeedFailures>,
     damage: Arc<Damage>,
     current: ArcSwap<Shown>,
     recent: RwLock<Log>,
@@ -215,7 +215,7 @@ impl Cache {
         root: Arc<[u8]>,
         progress: signal::Receiver<Progress>,
         feed: mpsc::UnboundedSender<Command>,
-        troubles: Arc<Troubles>,
+        troubles: Arc<FeedFailures>,
         damage: Arc<Damage>,
     ) -> Self {
         Cache {

@@ -158,13 +158,13 @@ impl SharedSelection {
 /// ended watches that were not swept yet.
 #[derive(Debug, Default)]
 pub(super) struct Selections {
-    by_hash: Mutex<Known>,
+    by_hash: Mutex<SharedSelections>,
     hasher: RandomState,
     ids: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SharedSelections {
     selections: HashMap<u64, Vec<Weak<SharedSelection>>>,
     /// Number of selections at which the selections of ended watches are dropped.
     sweep_at: usize,
@@ -194,7 +194,7 @@ impl Selections {
     }
 }
 
-impl Known {
+impl SharedSelections {
     fn add(&mut self, hash: u64, selection: Weak<SharedSelection>) {
         self.selections.entry(hash).or_default().push(selection);
         if self.selections.len() < self.sweep_at.max(SWEEP_AT_LEAST) {

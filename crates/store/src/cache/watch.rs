@@ -180,7 +180,7 @@ fn topics(event: &Event, resource: &Resource) -> Vec<Topic> {
 pub struct Watcher {
     cache: Arc<Cache>,
     selection: Arc<SharedSelection>,
-    source: Source,
+    source: EventSource,
     /// Number of the first event that was not read yet.
     next: u64,
     /// The requested revision: events up to it are not delivered, whenever the cache receives them.
@@ -192,7 +192,7 @@ pub struct Watcher {
 }
 
 #[derive(Debug)]
-enum Source {
+enum EventSource {
     /// Every event, from the log.
     Log { grown: signal::Receiver<u64> },
     /// Events about one value of an indexed field: up to number `log_end` (the subscription) from the log, later ones
@@ -252,8 +252,10 @@ impl Cache {
 
     fn watcher(self: &Arc<Self>, selection: Selection) -> Watcher {
         let source = match selection.topic(&self.resource.indexed) {
-            None => Source::Log { grown: self.grown.subscribe() },
-            Some(topic) => Source::Queue { log_end: 0, events: self.subscribers.subscribe(topic) },
+            None => EventSource::Log { grown: self.grown.subscribe() },
+            Some(topic) => {
+                EventSource::Queue { log_end: 0, events: self.subscribers.subscribe(topic) }
+            }
         };
         let selection = self.selections.share(selection);
         let (cache, start) = (self.clone(), Revision::default());
@@ -266,7 +268,7 @@ impl Watcher {
         let log = self.cache.log();
         let expired = || CacheError::Expired { requested: after, oldest: log.complete_after() };
         self.next = log.position_after(after).ok_or_else(expired)?;
-        if let Source::Queue { log_end, .. } = &mut self.source {
+        if let EventSource::Queue { log_end, .. } = &mut self.source {
             *log_end = log.end();
         }
         (self.start, self.revision) = (after, after);
@@ -307,7 +309,7 @@ impl Watcher {
     /// Takes the next events. Returns whether events were read, rather than waited for.
     async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<bool, CacheError> {
         match &mut self.source {
-            Source::Log { grown } => {
+            EventSource::Log { grown } => {
                 if *grown.borrow_and_update() > self.next {
                     return self.read_log(u64::MAX, out).map(|()| true);
                 }
@@ -318,11 +320,11 @@ impl Watcher {
                 }
                 return Ok(false);
             }
-            Source::Queue { log_end, .. } if self.next < *log_end => {
+            EventSource::Queue { log_end, .. } if self.next < *log_end => {
                 let end = *log_end;
                 return self.read_log(end, out).map(|()| true);
             }
-            Source::Queue { events, .. } => {
+            EventSource::Queue { events, .. } => {
                 let first = match events.try_recv() {
                     Some(event) => event,
                     // Subscribed before the state is read: closing clears the subscriptions that it finds.
@@ -332,7 +334,7 @@ impl Watcher {
                         None => return Err(self.ended()),
                     },
                 };
-                let (mut next, mut taken) = (Some(first), Taken::default());
+                let (mut next, mut taken) = (Some(first), BatchSize::default());
                 while let Some(event) = next {
                     // The queue may repeat events of the log.
                     let new = event.number() >= self.next;
@@ -361,7 +363,7 @@ impl Watcher {
             let events = log.read(self.next, READ_BATCH).ok_or_else(expired)?;
             events.take_while(|event| event.number() < end).cloned().collect()
         };
-        let mut taken = Taken::default();
+        let mut taken = BatchSize::default();
         for event in batch {
             if taken.is_enough() {
                 break;
@@ -393,9 +395,9 @@ impl Watcher {
         let progress = *self.cache.progress.borrow();
         let follows = self.cache.current.load().follows(progress);
         let idle = match &self.source {
-            Source::Log { .. } => self.cache.log().end() == self.next,
+            EventSource::Log { .. } => self.cache.log().end() == self.next,
             // A closed queue has missed the events of the reload.
-            Source::Queue { log_end, events } => {
+            EventSource::Queue { log_end, events } => {
                 let events = &events.events;
                 self.next >= *log_end && events.is_empty() && !events.is_closed()
             }
@@ -409,12 +411,12 @@ impl Watcher {
 
 /// Amount taken at a time.
 #[derive(Default)]
-struct Taken {
+struct BatchSize {
     events: usize,
     bytes: usize,
 }
 
-impl Taken {
+impl BatchSize {
     fn add(&mut self, event: &Event) {
         self.events += 1;
         self.bytes += event.size();

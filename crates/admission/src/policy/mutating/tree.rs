@@ -24,7 +24,7 @@ pub(super) fn apply_configuration(value: &Value<'_>) -> Result<Tree, String> {
         let found = value.runtime_type();
         return Err(format!("unsupported return type from ApplyConfiguration expression: {found}"));
     };
-    let mut reader = Reader::new(Form::Configuration);
+    let mut reader = Reader::new(TargetFormat::Configuration);
     let tree = reader.object(object)?;
     reader.check_names()?;
     Ok(tree)
@@ -35,7 +35,7 @@ pub(super) fn json_patch(value: &Value<'_>) -> Result<Patch, String> {
     let Some(list) = value.as_list() else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
-    let mut reader = Reader::new(Form::Json);
+    let mut reader = Reader::new(TargetFormat::Json);
     let operation = |element: Result<Value<'_>, kevel_cel::Error>| match element {
         Ok(Value::Object(object)) => reader.operation(&object),
         Ok(other) => Err(format!(
@@ -49,7 +49,7 @@ pub(super) fn json_patch(value: &Value<'_>) -> Result<Patch, String> {
 
 /// Target format, which decides the form of numbers, bytes, durations and timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum TargetFormat {
     /// Apply configuration.
     Configuration,
     /// Value of a JSON patch operation.
@@ -58,7 +58,7 @@ enum Form {
 
 /// Converts CEL values within the limits.
 struct Reader {
-    form: Form,
+    form: TargetFormat,
     values: usize,
     text: usize,
     depth: usize,
@@ -69,7 +69,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(form: Form) -> Self {
+    fn new(form: TargetFormat) -> Self {
         let (path, misnamed) = (String::new(), Vec::new());
         Reader { form, values: 0, text: 0, depth: 0, path, misnamed }
     }
@@ -156,12 +156,14 @@ impl Reader {
         Ok(match value {
             Value::Null => Tree::Null,
             Value::Bool(value) => Tree::Bool(*value),
-            Value::Int(int) if self.form == Form::Json && int.unsigned_abs() > MAX_JSON_INT => {
+            Value::Int(int)
+                if self.form == TargetFormat::Json && int.unsigned_abs() > MAX_JSON_INT =>
+            {
                 Tree::from(&*int.to_string())
             }
             Value::Int(int) => Tree::Int(*int),
             Value::Uint(uint) => match i64::try_from(*uint) {
-                Ok(int) if self.form == Form::Configuration || *uint <= MAX_JSON_INT => {
+                Ok(int) if self.form == TargetFormat::Configuration || *uint <= MAX_JSON_INT => {
                     Tree::Int(int)
                 }
                 _ => Tree::from(&*uint.to_string()),
@@ -202,17 +204,17 @@ impl Reader {
     /// the type check of the merge refuses and quotes.
     fn printed(&mut self, value: &Value<'_>) -> Result<Tree, String> {
         match (self.form, value) {
-            (Form::Json, Value::Bytes(bytes)) => self.text(&base64::encode(bytes)),
-            (Form::Json, Value::Duration(nanos)) => self.text(&seconds(*nanos)),
-            (Form::Configuration, Value::Bytes(bytes)) => {
+            (TargetFormat::Json, Value::Bytes(bytes)) => self.text(&base64::encode(bytes)),
+            (TargetFormat::Json, Value::Duration(nanos)) => self.text(&seconds(*nanos)),
+            (TargetFormat::Configuration, Value::Bytes(bytes)) => {
                 let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
                 Ok(Tree::Raw(format!("[]uint8{{{}}}", bytes.join(", ")).into()))
             }
-            (Form::Configuration, Value::Duration(nanos)) => {
+            (TargetFormat::Configuration, Value::Duration(nanos)) => {
                 Ok(Tree::Raw(nanos.to_string().into()))
             }
-            (Form::Configuration, value) => Ok(Tree::Raw(value.to_string().into())),
-            (Form::Json, value) => self.text(&value.to_string()),
+            (TargetFormat::Configuration, value) => Ok(Tree::Raw(value.to_string().into())),
+            (TargetFormat::Json, value) => self.text(&value.to_string()),
         }
     }
 
@@ -226,8 +228,8 @@ impl Reader {
 
     fn bad_key(&self, key: &Value<'_>) -> String {
         match self.form {
-            Form::Configuration => "invalid return type: *dynamic.ObjectVal".to_owned(),
-            Form::Json => {
+            TargetFormat::Configuration => "invalid return type: *dynamic.ObjectVal".to_owned(),
+            TargetFormat::Json => {
                 format!("unsupported type conversion from '{}' to string", key.runtime_type())
             }
         }

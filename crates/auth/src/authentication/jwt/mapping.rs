@@ -10,18 +10,18 @@ use crate::service_account::credential_id;
 /// Mappings of all user attributes.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    username: Source,
-    groups: Source,
-    uid: Source,
+    username: AttributeSource,
+    groups: AttributeSource,
+    uid: AttributeSource,
     extra: Vec<(String, Expression)>,
     required: Vec<(String, String)>,
     claim_rules: Vec<(Expression, String)>,
     user_rules: Vec<(Expression, String)>,
 }
 
-/// Source of a user attribute.
+/// AttributeSource of a user attribute.
 #[derive(Debug)]
-enum Source {
+enum AttributeSource {
     Nowhere,
     Claim { name: String, prefix: String },
     Expression(Expression),
@@ -36,9 +36,9 @@ impl Mapping {
         let claim_rules = rules.filter(|rule| !rule.expression.is_empty());
         let compile = |over, text: &str| Expression::new(over, text);
         Ok(Mapping {
-            username: Source::new(&config.username)?,
-            groups: Source::new(&config.groups)?,
-            uid: Source::new(&config.uid)?,
+            username: AttributeSource::new(&config.username)?,
+            groups: AttributeSource::new(&config.groups)?,
+            uid: AttributeSource::new(&config.uid)?,
             extra: config
                 .extra
                 .iter()
@@ -99,9 +99,9 @@ impl Mapping {
 
     fn username(&self, claims: &Value, shown: &Value) -> Result<String, String> {
         let (name, prefix) = match &self.username {
-            Source::Nowhere => return Err("oidc: no username claim".to_owned()),
-            Source::Claim { name, prefix } => (name, prefix),
-            Source::Expression(expression) => {
+            AttributeSource::Nowhere => return Err("oidc: no username claim".to_owned()),
+            AttributeSource::Claim { name, prefix } => (name, prefix),
+            AttributeSource::Expression(expression) => {
                 let wrong =
                     |error| format!("oidc: error evaluating username claim expression: {error}");
                 let value = expression.of_claims(shown).map_err(wrong)?;
@@ -130,8 +130,8 @@ impl Mapping {
 
     fn groups(&self, claims: &Value, shown: &Value) -> Result<Vec<String>, String> {
         match &self.groups {
-            Source::Nowhere => Ok(Vec::new()),
-            Source::Claim { name, prefix } => {
+            AttributeSource::Nowhere => Ok(Vec::new()),
+            AttributeSource::Claim { name, prefix } => {
                 let groups = match claims.at(&[name]) {
                     None | Some(Value::Null) => Vec::new(),
                     Some(Value::String(one)) => vec![one.as_str()],
@@ -145,7 +145,7 @@ impl Mapping {
                 };
                 Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
             }
-            Source::Expression(expression) => {
+            AttributeSource::Expression(expression) => {
                 let value = expression.of_claims(shown);
                 value.and_then(|value| strings(&value)).map_err(|error| {
                     format!("oidc: error evaluating group claim expression: {error}")
@@ -156,11 +156,11 @@ impl Mapping {
 
     fn uid(&self, claims: &Value, shown: &Value) -> Result<String, String> {
         match &self.uid {
-            Source::Nowhere => Ok(String::new()),
-            Source::Claim { name, .. } => text_claim(claims, name)
+            AttributeSource::Nowhere => Ok(String::new()),
+            AttributeSource::Claim { name, .. } => text_claim(claims, name)
                 .map(str::to_owned)
                 .map_err(|error| format!("oidc: parse uid claim {name:?}: {error}")),
-            Source::Expression(expression) => {
+            AttributeSource::Expression(expression) => {
                 let value = expression.of_claims(shown);
                 let text = value.and_then(|value| {
                     let text = value.as_str().map(str::to_owned);
@@ -192,12 +192,12 @@ impl Mapping {
     }
 }
 
-impl Source {
+impl AttributeSource {
     fn new(mapping: &ClaimMapping) -> Result<Self, String> {
         Ok(match (mapping.claim.as_str(), mapping.expression.as_str()) {
-            ("", "") => Source::Nowhere,
-            ("", text) => Source::Expression(Expression::new(Over::Claims, text)?),
-            (name, _) => Source::Claim {
+            ("", "") => AttributeSource::Nowhere,
+            ("", text) => AttributeSource::Expression(Expression::new(Over::Claims, text)?),
+            (name, _) => AttributeSource::Claim {
                 name: name.to_owned(),
                 prefix: mapping.prefix.clone().unwrap_or_default(),
             },

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch as signal};
 use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
 
 use self::followers::{BacklogLimit, Followers, Load};
-pub(super) use self::troubles::Troubles;
+pub(super) use self::troubles::FeedFailures;
 use super::damage::Damage;
 use super::epoch::{Epoch, Progress, Shown};
 use super::{Cache, Resource, Snapshot, State, load};
@@ -43,7 +43,7 @@ pub struct Caches {
     commands: mpsc::UnboundedSender<Command>,
     caches: Mutex<BTreeMap<String, Arc<Cache>>>,
     progress: signal::Receiver<Progress>,
-    troubles: Arc<Troubles>,
+    troubles: Arc<FeedFailures>,
     deaths: Deaths,
     damage: Arc<Damage>,
     task: JoinHandle<()>,
@@ -73,7 +73,7 @@ impl Caches {
     fn with_limit(engine: Arc<dyn Engine>, root: &str, limit: BacklogLimit) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (announced, progress) = signal::channel(Progress::default());
-        let troubles = Arc::new(Troubles::default());
+        let troubles = Arc::new(FeedFailures::default());
         let root: Arc<[u8]> = root.as_bytes().into();
         let feed = Feed {
             engine: engine.clone(),
@@ -190,13 +190,13 @@ struct Feed {
     engine: Arc<dyn Engine>,
     root: Arc<[u8]>,
     followers: Followers,
-    troubles: Arc<Troubles>,
+    troubles: Arc<FeedFailures>,
     loads: JoinSet<Result<Snapshot>>,
     orders: HashMap<Id, (Load, AbortHandle)>,
 }
 
 /// The engine's watch, or the attempts to open it.
-enum Source {
+enum EngineWatch {
     Opening(Pending<'static, Opened>),
     Open(Watch),
 }
@@ -213,17 +213,17 @@ enum Heard {
     Said(Result<WatchResponse>),
 }
 
-impl Source {
+impl EngineWatch {
     /// May be dropped at any await point.
     async fn next(&mut self) -> Heard {
         match self {
-            Source::Opening(opening) => Heard::Opened(opening.await),
-            Source::Open(watch) => Heard::Said(watch.next().await),
+            EngineWatch::Opening(opening) => Heard::Opened(opening.await),
+            EngineWatch::Open(watch) => Heard::Said(watch.next().await),
         }
     }
 
     fn request_progress(&mut self) {
-        if let Source::Open(watch) = self {
+        if let EngineWatch::Open(watch) = self {
             watch.request_progress();
         }
     }
@@ -271,10 +271,10 @@ impl Feed {
 
     /// Opens the watch after a pause: at the revision where the last one broke, or at the current one. Retries until it
     /// works.
-    fn open(&self, pause: Duration) -> Source {
+    fn open(&self, pause: Duration) -> EngineWatch {
         let (engine, root) = (self.engine.clone(), self.root.clone());
         let (troubles, mut resume) = (self.troubles.clone(), self.followers.said());
-        Source::Opening(Box::pin(async move {
+        EngineWatch::Opening(Box::pin(async move {
             tokio::time::sleep(pause).await;
             loop {
                 let error = match open_after(&*engine, &root, resume).await {
@@ -294,13 +294,13 @@ impl Feed {
         }))
     }
 
-    fn opened(&mut self, opened: Opened) -> Source {
+    fn opened(&mut self, opened: Opened) -> EngineWatch {
         if let Some(start) = opened.start {
             let orders = self.followers.begin(start);
             self.drop_unexpected();
             self.start(orders, Duration::ZERO);
         }
-        let mut source = Source::Open(opened.watch);
+        let mut source = EngineWatch::Open(opened.watch);
         match self.engine.reports_progress() {
             // The trouble is cleared by the first response: request one.
             true => source.request_progress(),
@@ -310,7 +310,7 @@ impl Feed {
     }
 
     /// Handles the end of the watch: resumes it, or ends the epoch if events are lost.
-    fn broken(&mut self, error: Error) -> Source {
+    fn broken(&mut self, error: Error) -> EngineWatch {
         let lost = is_loss(&error);
         if lost {
             self.followers.end();

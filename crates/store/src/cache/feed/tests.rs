@@ -78,7 +78,7 @@ struct Watching {
 struct World {
     engine: Arc<dyn Engine>,
     followers: Followers,
-    troubles: Arc<Troubles>,
+    troubles: Arc<FeedFailures>,
     progress: signal::Receiver<Progress>,
     commands: mpsc::UnboundedSender<Command>,
     _inbox: mpsc::UnboundedReceiver<Command>,
@@ -100,7 +100,7 @@ impl World {
     fn new(engine: &Arc<dyn Engine>, limit: BacklogLimit) -> World {
         let (announced, progress) = signal::channel(Progress::default());
         let (commands, inbox) = mpsc::unbounded_channel();
-        let troubles = Arc::new(Troubles::default());
+        let troubles = Arc::new(FeedFailures::default());
         let make = |resource: usize| cache(resource, engine, &progress, &commands, &troubles);
         let caches = [make(0), make(1)];
         let mut world = World {
@@ -327,7 +327,7 @@ fn cache(
     engine: &Arc<dyn Engine>,
     progress: &signal::Receiver<Progress>,
     commands: &mpsc::UnboundedSender<Command>,
-    troubles: &Arc<Troubles>,
+    troubles: &Arc<FeedFailures>,
 ) -> Arc<Cache> {
     let resource = Resource {
         prefix: PREFIXES[resource].to_owned(),

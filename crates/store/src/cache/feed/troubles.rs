@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The last failure of the watch and of each load that has not succeeded since.
 #[derive(Debug, Default)]
-pub(in super::super) struct Troubles(Mutex<State>);
+pub(in super::super) struct FeedFailures(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -14,7 +14,7 @@ struct State {
     loads: BTreeMap<String, String>,
 }
 
-impl Troubles {
+impl FeedFailures {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -49,7 +49,7 @@ struct Head {
 /// Parses metadata up to its labels.
 fn head(metadata: &[u8]) -> Option<Head> {
     let mut head = Head { before_revision: 0, labels: Span::default() };
-    let (mut at, mut last) = (0, Place::BeforeRevision);
+    let (mut at, mut last) = (0, MemberPosition::BeforeRevision);
     while metadata.get(at) == Some(&b'"') {
         let text = metadata.get(at..)?;
         let end = string_end(text)?;
@@ -61,17 +61,19 @@ fn head(metadata: &[u8]) -> Option<Head> {
         let value = text.get(end..)?.strip_prefix(b":")?;
         let start = at + end + 1;
         let len = match place {
-            Place::BehindLabels => return Some(head),
+            MemberPosition::BehindLabels => return Some(head),
             _ => value_end(value)?,
         };
         match place {
-            Place::BeforeRevision => head.before_revision = start + len,
+            MemberPosition::BeforeRevision => head.before_revision = start + len,
             // Encoders write labels without white space; labels with it take the general path.
-            Place::Labels if memchr::memchr3(b' ', b'\n', b'\t', value.get(..len)?).is_some() => {
+            MemberPosition::Labels
+                if memchr::memchr3(b' ', b'\n', b'\t', value.get(..len)?).is_some() =>
+            {
                 return None;
             }
-            Place::Labels => head.labels = Span { start: start as u32, len: len as u32 },
-            Place::BeforeLabels | Place::BehindLabels => {}
+            MemberPosition::Labels => head.labels = Span { start: start as u32, len: len as u32 },
+            MemberPosition::BeforeLabels | MemberPosition::BehindLabels => {}
         }
         at = start + len;
         if metadata.get(at) == Some(&b',') {
@@ -82,19 +84,19 @@ fn head(metadata: &[u8]) -> Option<Head> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum MemberPosition {
     BeforeRevision,
     BeforeLabels,
     Labels,
     BehindLabels,
 }
 
-fn place(key: &[u8]) -> Option<Place> {
+fn place(key: &[u8]) -> Option<MemberPosition> {
     match key {
-        b"labels" => Some(Place::Labels),
-        key if BEFORE_REVISION.contains(&key) => Some(Place::BeforeRevision),
-        key if BEFORE_LABELS.contains(&key) => Some(Place::BeforeLabels),
-        key if BEHIND_LABELS.contains(&key) => Some(Place::BehindLabels),
+        b"labels" => Some(MemberPosition::Labels),
+        key if BEFORE_REVISION.contains(&key) => Some(MemberPosition::BeforeRevision),
+        key if BEFORE_LABELS.contains(&key) => Some(MemberPosition::BeforeLabels),
+        key if BEHIND_LABELS.contains(&key) => Some(MemberPosition::BehindLabels),
         _ => None,
     }
 }
