@@ -51,7 +51,7 @@ impl PodSecurityMetrics {
             }),
             errors: metrics.counter(Description {
                 name: "pod_security_errors_total",
-                help: "[ALPHA] Errors that kept pod security from an evaluation as intended.",
+                help: "[ALPHA] Errors in evaluations of pod security.",
                 labels: &["fatal", "request_operation", "resource", "subresource"],
             }),
         };

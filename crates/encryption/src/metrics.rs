@@ -79,7 +79,7 @@ impl EncryptionMetrics {
         let describe = |name, help, labels| Description { name, help, labels };
         let cache_misses = metrics.counter(describe(
             "apiserver_storage_envelope_transformation_cache_misses_total",
-            "[ALPHA] Keys that a plug-in had to decrypt.",
+            "[ALPHA] Keys that were not cached and were decrypted by a KMS plug-in.",
             &[],
         ));
         cache_misses.with(&[]);
@@ -87,7 +87,7 @@ impl EncryptionMetrics {
         let dek_cache_fill = metrics.family(
             describe(
                 "apiserver_envelope_encryption_dek_cache_fill_percent",
-                "[ALPHA] How full the cache of keys is (KMS v1).",
+                "[ALPHA] Fill level of the cache of data keys (KMS v1).",
                 &[],
             ),
             FloatGauge::default,
@@ -105,7 +105,7 @@ impl EncryptionMetrics {
             ),
             operations: metrics.counter(describe(
                 "apiserver_storage_transformation_operations_total",
-                "[ALPHA] Values that were encrypted or decrypted, by how that ended.",
+                "[ALPHA] Encrypted and decrypted values, by result.",
                 &["resource", "transformation_type", "transformer_prefix", "status"],
             )),
             cache_misses,
@@ -122,41 +122,41 @@ impl EncryptionMetrics {
             generation: metrics.histogram(
                 describe(
                     "apiserver_storage_data_key_generation_duration_seconds",
-                    "[ALPHA] Seconds that the making of keys for data took.",
+                    "[ALPHA] Seconds of generating data keys.",
                     &[],
                 ),
                 GENERATION_SECONDS,
             ),
             generation_failures: metrics.counter(describe(
                 "apiserver_storage_data_key_generation_failures_total",
-                "[ALPHA] Keys for data that could not be made.",
+                "[ALPHA] Failed generations of data keys.",
                 &[],
             )),
             dek_sources: metrics.gauge(describe(
                 "apiserver_envelope_encryption_dek_source_cache_size",
-                "[ALPHA] Keys that a plug-in has decrypted and that are kept.",
+                "[ALPHA] Decrypted keys in the cache.",
                 &["provider_name"],
             )),
             key_ids: KeyIds::default(),
             key_id_uses: metrics.counter(describe(
                 "apiserver_envelope_encryption_key_id_hash_total",
-                "[ALPHA] Values by the ID of the key that they are encrypted with.",
+                "[ALPHA] Values by the ID of their key.",
                 USE,
             )),
             key_id_last: metrics.gauge(describe(
                 "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds",
-                "[ALPHA] When the key of an ID was used last.",
+                "[ALPHA] Time of the last use of a key ID.",
                 USE,
             )),
             status_key_ids: KeyIds::default(),
             status_key_id_last: metrics.gauge(describe(
                 "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds",
-                "[ALPHA] When a plug-in told of the key ID last.",
+                "[ALPHA] Time of the last status with the key ID from a KMS plug-in.",
                 &["provider_name", "key_id_hash", "apiserver_id_hash"],
             )),
             invalid_key_ids: metrics.counter(describe(
                 "apiserver_envelope_encryption_invalid_key_id_from_status_total",
-                "[ALPHA] Key IDs that a plug-in told of and that are none.",
+                "[ALPHA] Invalid key IDs from a KMS plug-in.",
                 &["provider_name", "error"],
             )),
             plugin_latency: metrics.histogram(

@@ -82,34 +82,31 @@ const fn timing(
 pub const REJECTED_REQUESTS_TOTAL: Metric = counter(
     "apiserver_flowcontrol_rejected_requests_total",
     &["priority_level", "flow_schema", "reason"],
-    "[BETA] Requests that were refused.",
+    "[BETA] Rejected requests.",
 );
 /// Dispatched requests.
-pub const DISPATCHED_REQUESTS_TOTAL: Metric = counter(
-    "apiserver_flowcontrol_dispatched_requests_total",
-    FLOW,
-    "[BETA] Requests that were executed.",
-);
+pub const DISPATCHED_REQUESTS_TOTAL: Metric =
+    counter("apiserver_flowcontrol_dispatched_requests_total", FLOW, "[BETA] Executed requests.");
 /// Ratio of seats in use to seats, weighted by time.
 pub const PRIORITY_LEVEL_SEAT_UTILIZATION: Metric = timing(
     "apiserver_flowcontrol_priority_level_seat_utilization",
     &["phase", "priority_level"],
     SEAT_UTILIZATION,
-    "[ALPHA] EXPERIMENTAL: Seats in use by seats, each nanosecond.",
+    "[ALPHA] EXPERIMENTAL: Seats in use relative to the level's seats, per nanosecond.",
 );
 /// Ratio of requests to the maximum number queued or executing, weighted by time.
 pub const PRIORITY_LEVEL_REQUEST_UTILIZATION: Metric = timing(
     "apiserver_flowcontrol_priority_level_request_utilization",
     &["phase", "priority_level"],
     REQUEST_UTILIZATION,
-    "[ALPHA] EXPERIMENTAL: Requests by how many could wait or be executed, each nanosecond.",
+    "[ALPHA] EXPERIMENTAL: Requests relative to the limit of queued or executing requests, per nanosecond.",
 );
 /// Ratio of read-only or mutating requests to the maximum, weighted by time.
 pub const READ_VS_WRITE_CURRENT_REQUESTS: Metric = timing(
     "apiserver_flowcontrol_read_vs_write_current_requests",
     &["phase", "request_kind"],
     READ_VS_WRITE,
-    "[ALPHA] EXPERIMENTAL: Requests that read or write by how many could, each nanosecond.",
+    "[ALPHA] EXPERIMENTAL: Read or write requests relative to their limit, per nanosecond.",
 );
 /// The progress meter R.
 pub const CURRENT_R: Metric =
@@ -121,61 +118,58 @@ pub const DISPATCH_R: Metric =
 pub const LATEST_S: Metric = gauge(
     "apiserver_flowcontrol_latest_s",
     LEVEL,
-    "[ALPHA] The start of the request that was dispatched last, in virtual time.",
+    "[ALPHA] Virtual start time of the request that was dispatched last.",
 );
 /// Minimum and maximum virtual start time (S) of the queues' oldest requests.
 pub const NEXT_S_BOUNDS: Metric = gauge(
     "apiserver_flowcontrol_next_s_bounds",
     &["priority_level", "bound"],
-    "[ALPHA] The least and the most start of a queue's oldest request, in virtual time.",
+    "[ALPHA] Smallest and largest virtual start time of a queue's oldest request.",
 );
 /// Minimum and maximum virtual start time (S) of the queues' oldest requests, less the work under way.
 pub const NEXT_DISCOUNTED_S_BOUNDS: Metric = gauge(
     "apiserver_flowcontrol_next_discounted_s_bounds",
     &["priority_level", "bound"],
-    "[ALPHA] The same without the work under way.",
+    "[ALPHA] Smallest and largest virtual start time of a queue's oldest request, without the work in progress.",
 );
 /// Queued requests.
 pub const CURRENT_INQUEUE_REQUESTS: Metric =
-    gauge("apiserver_flowcontrol_current_inqueue_requests", FLOW, "[BETA] Requests that wait.");
+    gauge("apiserver_flowcontrol_current_inqueue_requests", FLOW, "[BETA] Queued requests.");
 /// Seats of queued requests.
-pub const CURRENT_INQUEUE_SEATS: Metric = gauge(
-    "apiserver_flowcontrol_current_inqueue_seats",
-    FLOW,
-    "[ALPHA] Seats of requests that wait.",
-);
+pub const CURRENT_INQUEUE_SEATS: Metric =
+    gauge("apiserver_flowcontrol_current_inqueue_seats", FLOW, "[ALPHA] Seats of queued requests.");
 /// Queue length after a request was enqueued.
 pub const REQUEST_QUEUE_LENGTH_AFTER_ENQUEUE: Metric = histogram(
     "apiserver_flowcontrol_request_queue_length_after_enqueue",
     FLOW,
     QUEUE_LENGTHS,
-    "[ALPHA] Length of a queue as a request sees it that has come to it.",
+    "[ALPHA] Length of a queue when a request is added to it.",
 );
 /// Executing requests; watches only during initialization.
 pub const CURRENT_EXECUTING_REQUESTS: Metric = gauge(
     "apiserver_flowcontrol_current_executing_requests",
     FLOW,
-    "[BETA] Requests that are executed; watches while they begin.",
+    "[BETA] Executing requests; watches during their initialization.",
 );
 /// Seats of executing requests; of watches only during initialization.
 pub const CURRENT_EXECUTING_SEATS: Metric = gauge(
     "apiserver_flowcontrol_current_executing_seats",
     FLOW,
-    "[BETA] Seats of requests that are executed; of watches while they begin.",
+    "[BETA] Seats of executing requests, and of watches during their initialization.",
 );
 /// Time of a request in the queue.
 pub const REQUEST_WAIT_DURATION_SECONDS: Metric = histogram(
     "apiserver_flowcontrol_request_wait_duration_seconds",
     &["priority_level", "flow_schema", "execute"],
     SECONDS,
-    "[BETA] Time that a request has waited.",
+    "[BETA] Seconds that a request spent in a queue.",
 );
 /// Execution time of a request; of a watch, its initialization.
 pub const REQUEST_EXECUTION_SECONDS: Metric = histogram(
     "apiserver_flowcontrol_request_execution_seconds",
     &["priority_level", "flow_schema", "type"],
     SECONDS,
-    "[ALPHA] Time that a request was executed; a watch until it began.",
+    "[ALPHA] Seconds that a request was executed; for a watch, until it was initialized.",
 );
 /// Number of watches that a write sends events to.
 pub const WATCH_COUNT_SAMPLES: Metric = histogram(
@@ -188,20 +182,20 @@ pub const WATCH_COUNT_SAMPLES: Metric = histogram(
 pub const EPOCH_ADVANCE_TOTAL: Metric = counter(
     "apiserver_flowcontrol_epoch_advance_total",
     &["priority_level", "success"],
-    "[ALPHA] How often R was set back, which it never is.",
+    "[ALPHA] Epoch advances of the progress meter R; always 0.",
 );
 /// Estimated maximum seats of a request.
 pub const WORK_ESTIMATED_SEATS: Metric = histogram(
     "apiserver_flowcontrol_work_estimated_seats",
     FLOW,
     SEATS,
-    "[ALPHA] The most seats that a request was thought to need.",
+    "[ALPHA] Largest estimate of a request's seats.",
 );
 /// Number of times that the next request needed more seats than were free.
 pub const REQUEST_DISPATCH_NO_ACCOMMODATION_TOTAL: Metric = counter(
     "apiserver_flowcontrol_request_dispatch_no_accommodation_total",
     FLOW,
-    "[ALPHA] How often the next request wanted more seats than were free.",
+    "[ALPHA] Dispatch attempts whose next request needed more seats than were free.",
 );
 /// Nominal seats of a priority level.
 pub const NOMINAL_LIMIT_SEATS: Metric = gauge(
@@ -213,62 +207,62 @@ pub const NOMINAL_LIMIT_SEATS: Metric = gauge(
 pub const LOWER_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_lower_limit_seats",
     LEVEL,
-    "[ALPHA] Seats of a priority level that has lent all it may.",
+    "[ALPHA] Lower bound of a priority level's seats, without all that it may lend.",
 );
 /// Upper limit of a priority level's seats: with the maximum borrowed.
 pub const UPPER_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_upper_limit_seats",
     LEVEL,
-    "[ALPHA] Seats of a priority level that has borrowed all it may.",
+    "[ALPHA] Upper bound of a priority level's seats, with all that it may borrow.",
 );
 /// Seat demand (seats in use and queued), weighted by time.
 pub const DEMAND_SEATS: Metric = timing(
     "apiserver_flowcontrol_demand_seats",
     LEVEL,
     DEMAND_SEATS_BOUNDS,
-    "[ALPHA] EXPERIMENTAL: Seats that could be used by those that there are, each nanosecond.",
+    "[ALPHA] EXPERIMENTAL: Seats in demand relative to the level's nominal seats, per nanosecond.",
 );
 /// Maximum seat demand in the last period.
 pub const DEMAND_SEATS_HIGH_WATERMARK: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_high_watermark",
     LEVEL,
-    "[ALPHA] The most seats that could be used in the last period.",
+    "[ALPHA] Largest number of seats in demand in the last period.",
 );
 /// Time-weighted average seat demand in the last period.
 pub const DEMAND_SEATS_AVERAGE: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_average",
     LEVEL,
-    "[ALPHA] The average of them, by time.",
+    "[ALPHA] Time-weighted average of the seats in demand.",
 );
 /// Time-weighted standard deviation of the seat demand in the last period.
 pub const DEMAND_SEATS_STDEV: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_stdev",
     LEVEL,
-    "[ALPHA] Their standard deviation, by time.",
+    "[ALPHA] Time-weighted standard deviation of the seats in demand.",
 );
 /// Smoothed seat demand.
 pub const DEMAND_SEATS_SMOOTHED: Metric = gauge(
     "apiserver_flowcontrol_demand_seats_smoothed",
     LEVEL,
-    "[ALPHA] The seats that are expected to be of use.",
+    "[ALPHA] Smoothed demand for seats.",
 );
 /// Target seats of a priority level.
 pub const TARGET_SEATS: Metric = gauge(
     "apiserver_flowcontrol_target_seats",
     LEVEL,
-    "[ALPHA] The seats that a priority level should have.",
+    "[ALPHA] Target number of seats of a priority level.",
 );
 /// Fraction of its target that each priority level gets, unless a bound limits it.
 pub const SEAT_FAIR_FRAC: Metric = gauge(
     "apiserver_flowcontrol_seat_fair_frac",
     &[],
-    "[ALPHA] The part of its target that each priority level gets that may.",
+    "[ALPHA] Fraction of its target that each priority level gets.",
 );
 /// Present seats of a priority level.
 pub const CURRENT_LIMIT_SEATS: Metric = gauge(
     "apiserver_flowcontrol_current_limit_seats",
     LEVEL,
-    "[ALPHA] Seats of a priority level now.",
+    "[ALPHA] Current seats of a priority level.",
 );
 
 /// All metrics.

@@ -51,12 +51,12 @@ pub fn decode_one_of(
 
 /// Help texts of the reload metrics, by stability level.
 const BETA: [&str; 2] = [
-    "[BETA] Changes of the configuration that were taken up or not.",
-    "[BETA] When a change of the configuration was taken up, or not, last.",
+    "[BETA] Reloads of the configuration, by result.",
+    "[BETA] Time of the last reload of the configuration, by result.",
 ];
 const ALPHA: [&str; 2] = [
-    "[ALPHA] Changes of the configuration that were taken up or not.",
-    "[ALPHA] When a change of the configuration was taken up, or not, last.",
+    "[ALPHA] Reloads of the configuration, by result.",
+    "[ALPHA] Time of the last reload of the configuration, by result.",
 ];
 
 /// Reload metrics of a configuration file, by the reference's names.
@@ -116,7 +116,7 @@ impl Reloads {
             last: metrics.gauge(describe(last, last_help, STATUS)),
             info: metrics.gauge(describe(
                 info,
-                "[ALPHA] Which configuration is in force.",
+                "[ALPHA] Hash of the configuration in effect.",
                 &["apiserver_id_hash", "hash"],
             )),
             server: sha256(server_id.as_bytes()),

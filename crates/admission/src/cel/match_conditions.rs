@@ -203,7 +203,7 @@ impl MatchConditionMetrics {
             )),
             exclusions: metrics.counter(describe(
                 "apiserver_admission_match_condition_exclusions_total",
-                "[ALPHA] Webhooks and policies not asked because of their match conditions.",
+                "[ALPHA] Webhooks and policies that were not evaluated because of their match conditions.",
             )),
             seconds: metrics.histogram(
                 describe(

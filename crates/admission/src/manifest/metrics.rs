@@ -39,7 +39,7 @@ impl ManifestMetrics {
             }),
             info: metrics.gauge(Description {
                 name: "apiserver_manifest_admission_config_controller_last_config_info",
-                help: "[ALPHA] Hash of the admission manifests in force, by plug-in.",
+                help: "[ALPHA] Hash of the admission manifests in effect, by plug-in.",
                 labels: &["plugin", "apiserver_id_hash", "hash"],
             }),
             server: sha256(server_id.as_bytes()),

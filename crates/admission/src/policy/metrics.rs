@@ -20,12 +20,12 @@ impl PolicyMetrics {
         const LABELS: &[&str] = &["policy", "policy_binding", "error_type", "enforcement_action"];
         let checks = metrics.counter(Description {
             name: "apiserver_validating_admission_policy_check_total",
-            help: "[BETA] Validations of admission policies that failed or were not to be evaluated, by what was done.",
+            help: "[BETA] Validations of admission policies that failed, by enforcement action.",
             labels: LABELS,
         });
         let seconds = Description {
             name: "apiserver_validating_admission_policy_check_duration_seconds",
-            help: "[BETA] Seconds that such a validation took, by what was done.",
+            help: "[BETA] Seconds of a validation by an admission policy, by enforcement action.",
             labels: LABELS,
         };
         PolicyMetrics { checks, seconds: metrics.histogram(seconds, SECONDS) }

@@ -55,12 +55,12 @@ impl WebhookMetrics {
             duration: metrics.histogram(duration, SECONDS),
             rejections: metrics.counter(Description {
                 name: "apiserver_admission_webhook_rejection_count",
-                help: "[ALPHA] Requests that were refused because of an admission webhook.",
+                help: "[ALPHA] Requests denied by an admission webhook.",
                 labels: &["name", "type", "operation", "error_type", "rejection_code"],
             }),
             fail_open: metrics.counter(Description {
                 name: "apiserver_admission_webhook_fail_open_count",
-                help: "[ALPHA] Admission webhooks that could not be called and were passed over.",
+                help: "[ALPHA] Calls of admission webhooks that failed and were ignored (failurePolicy Ignore).",
                 labels: &["name", "type"],
             }),
             requests: metrics.counter(Description {

@@ -29,7 +29,7 @@ impl AvailabilityMetrics {
         });
         let total = metrics.counter(Description {
             name: "aggregator_unavailable_apiservice_total",
-            help: "[ALPHA] How often an API service became unavailable, by name and reason.",
+            help: "[ALPHA] Changes of an APIService to unavailable, by name and reason.",
             labels: &["name", "reason"],
         });
         AvailabilityMetrics { total }

@@ -25,17 +25,17 @@ impl PeerMetrics {
         PeerMetrics {
             rerouted: metrics.counter(Description {
                 name: "apiserver_rerouted_request_total",
-                help: "[ALPHA] Requests that were passed on to a peer, by code and resource; without one, those for discovery.",
+                help: "[ALPHA] Requests proxied to a peer, by code and resource; without a resource, those for discovery.",
                 labels: &["code", "group", "version", "resource"],
             }),
             errors: metrics.counter(Description {
                 name: "apiserver_peer_proxy_errors_total",
-                help: "[ALPHA] Requests that could not be passed on to a peer, by reason and resource.",
+                help: "[ALPHA] Requests that could not be proxied to a peer, by reason and resource.",
                 labels: &["type", "group", "version", "resource"],
             }),
             sync_errors: metrics.counter(Description {
                 name: "apiserver_peer_discovery_sync_errors_total",
-                help: "[ALPHA] Failures to learn what peers serve, by reason.",
+                help: "[ALPHA] Failed discovery requests to peers, by reason.",
                 labels: &["type"],
             }),
         }

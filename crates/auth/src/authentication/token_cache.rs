@@ -184,22 +184,22 @@ impl TokenCacheMetrics {
         TokenCacheMetrics {
             requests: metrics.counter(described(
                 "authentication_token_cache_request_total",
-                "[ALPHA] Questions about tokens, by whether the answer was known.",
+                "[ALPHA] Token lookups, by cache hit or miss.",
             )),
             seconds: metrics.histogram(
                 described(
                     "authentication_token_cache_request_duration_seconds",
-                    "[ALPHA] Seconds to an answer about a token, by whether it was known.",
+                    "[ALPHA] Seconds of a token lookup, by cache hit or miss.",
                 ),
                 SECONDS,
             ),
             fetches: metrics.counter(described(
                 "authentication_token_cache_fetch_total",
-                "[ALPHA] Answers about tokens that were not known, by how it went.",
+                "[ALPHA] Token lookups that were not cached, by result.",
             )),
             active: metrics.gauge(described(
                 "authentication_token_cache_active_fetch_count",
-                "[ALPHA] Questions about tokens under way.",
+                "[ALPHA] Token lookups in progress.",
             )),
         }
     }

@@ -39,7 +39,7 @@ impl AuthorizationMetrics {
         AuthorizationMetrics {
             decisions: metrics.counter(describe(
                 "apiserver_authorization_decisions_total",
-                "[ALPHA] Decisions of authorizers that ended the matter.",
+                "[ALPHA] Decisions of authorizers that allowed or denied a request.",
                 &["type", "name", "decision"],
             )),
             webhook_evaluations: metrics.counter(describe(
@@ -57,7 +57,7 @@ impl AuthorizationMetrics {
             ),
             fail_open: metrics.counter(describe(
                 "apiserver_authorization_webhook_evaluations_fail_open_total",
-                "[ALPHA] Calls of authorization webhooks that failed and left the matter open.",
+                "[ALPHA] Calls of authorization webhooks that failed without a decision.",
                 &["name", "result"],
             )),
             match_errors: metrics.counter(describe(
@@ -67,7 +67,7 @@ impl AuthorizationMetrics {
             )),
             match_exclusions: metrics.counter(describe(
                 "apiserver_authorization_match_condition_exclusions_total",
-                "[ALPHA] Authorization webhooks not asked because of their match conditions.",
+                "[ALPHA] Authorization webhooks that were not called because of their match conditions.",
                 &["type", "name"],
             )),
             match_duration: metrics.histogram(

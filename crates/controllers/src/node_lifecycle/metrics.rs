@@ -25,7 +25,7 @@ impl NodeMetrics {
         let of_zone = |name, help| Description { name, help, labels: LABELS };
         let duration = Description {
             name: "node_collector_update_node_health_duration_seconds",
-            help: "[ALPHA] Seconds of a look at the health of a node.",
+            help: "[ALPHA] Seconds of a health check of a node.",
             labels: &[],
         };
         NodeMetrics {
@@ -43,7 +43,7 @@ impl NodeMetrics {
             )),
             evictions: metrics.counter(of_zone(
                 "node_collector_evictions_total",
-                "[STABLE] Nodes that were tainted so that their pods leave, by zone.",
+                "[STABLE] Nodes tainted for eviction of their pods, by zone.",
             )),
             duration: metrics.histogram(duration, SECONDS).with(&[]),
         }

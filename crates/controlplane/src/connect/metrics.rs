@@ -22,22 +22,22 @@ impl ConnectMetrics {
         ConnectMetrics {
             translated: counter(
                 "apiserver_stream_translator_requests_total",
-                "[ALPHA] Commands whose WebSockets were translated to SPDY, by how they ended.",
+                "[ALPHA] Commands whose WebSockets were translated to SPDY, by result.",
                 &["code"],
             ),
             tunneled: counter(
                 "apiserver_stream_tunnel_requests_total",
-                "[ALPHA] Port forwards that came through WebSockets, by what they were answered.",
+                "[ALPHA] Port forwards over WebSockets, by response code.",
                 &["code"],
             ),
             streams: counter(
                 "apiserver_websocket_streaming_requests_total",
-                "[ALPHA] Streams into pods, by who takes WebSockets apart: this server or the kubelet.",
+                "[ALPHA] Streams into pods, by the place where WebSockets are translated: this server or the kubelet.",
                 &["subresource", "proxy_type"],
             ),
             logs: counter(
                 "kube_apiserver_pod_logs_insecure_backend_total",
-                "[ALPHA] Requests for logs, by whether the kubelet's certificate counted.",
+                "[ALPHA] Requests for logs, by use of insecureSkipTLSVerifyBackend.",
                 &["usage"],
             ),
             log_tls_failures: counter(

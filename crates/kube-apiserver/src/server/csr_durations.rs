@@ -32,7 +32,7 @@ impl CsrDurations {
             }),
             honored: metrics.counter(Description {
                 name: "apiserver_certificates_registry_csr_honored_duration_total",
-                help: "[ALPHA] Certificates issued with the duration that was asked for, by signer.",
+                help: "[ALPHA] Certificates issued with the requested duration, by signer.",
                 labels: &["signerName"],
             }),
         }

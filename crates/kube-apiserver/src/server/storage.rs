@@ -208,7 +208,7 @@ pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
     });
     let bytes = metrics.gauge(Description {
         name: "apiserver_resource_size_estimate_bytes",
-        help: "[ALPHA] How large the stored objects of a resource are together.",
+        help: "[ALPHA] Total size of the stored objects of a resource.",
         labels: by_group,
     });
     let shown: Mutex<BTreeSet<GroupResource>> = Mutex::default();

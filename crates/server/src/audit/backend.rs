@@ -29,7 +29,7 @@ impl Errors {
     pub fn new(metrics: &Metrics) -> Self {
         Errors(metrics.counter(Description {
             name: "apiserver_audit_error_total",
-            help: "[ALPHA] Audit events that could not be kept as they should, by plugin.",
+            help: "[ALPHA] Audit events that a backend could not write, by plugin.",
             labels: &["plugin"],
         }))
     }

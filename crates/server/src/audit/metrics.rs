@@ -30,7 +30,7 @@ impl AuditMetrics {
             ),
             rejected: counter(
                 "apiserver_audit_requests_rejected_total",
-                "[ALPHA] Requests refused because their audit event could not be kept.",
+                "[ALPHA] Requests refused because their audit event could not be written.",
                 &[],
             )
             .with(&[]),

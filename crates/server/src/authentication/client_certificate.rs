@@ -78,7 +78,7 @@ impl ClientCertificate {
     pub fn measured(mut self, metrics: &Metrics) -> Self {
         let description = Description {
             name: "apiserver_client_certificate_expiration_seconds",
-            help: "[ALPHA] Seconds for which the certificates of requests are still good.",
+            help: "[ALPHA] Remaining validity of client certificates in requests, in seconds.",
             labels: &[],
         };
         self.lifetimes = Some(metrics.histogram(description, LIFETIMES).with(&[]));

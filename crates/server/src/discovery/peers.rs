@@ -38,15 +38,15 @@ impl PeerAggregation {
             peers,
             hits: counter(
                 "aggregator_discovery_peer_aggregated_cache_hits_total",
-                "[ALPHA] How often discovery of all servers was answered from what was merged before.",
+                "[ALPHA] Requests for merged discovery that were answered from the cache.",
             ),
             misses: counter(
                 "aggregator_discovery_peer_aggregated_cache_misses_total",
-                "[ALPHA] How often discovery of all servers was merged.",
+                "[ALPHA] Merges of the discovery of all servers.",
             ),
             no_peer: counter(
                 "aggregator_discovery_nopeer_requests_total",
-                "[ALPHA] How often discovery of this server alone was asked for.",
+                "[ALPHA] Requests for the discovery of this server alone.",
             ),
         }
     }

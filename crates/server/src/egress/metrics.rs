@@ -26,7 +26,7 @@ impl DialMetrics {
         DialMetrics {
             starts: metrics.counter(describe(
                 "apiserver_egress_dialer_dial_start_total",
-                "[ALPHA] Dials that were begun, by the proxy's protocol and transport.",
+                "[ALPHA] Dials through an egress proxy, by protocol and transport.",
                 &["protocol", "transport"],
             )),
             durations: metrics.histogram(

@@ -141,35 +141,35 @@ impl Metrics {
         Metrics {
             request_total: all.counter(
                 "apiserver_request_total",
-                "[STABLE] Requests served, by what was asked for and the code of the answer.",
+                "[STABLE] Served requests, by verb, resource and response code.",
                 &REQUEST_DRY_RUN_CODE,
             ),
             request_duration: all.histogram(
                 "apiserver_request_duration_seconds",
-                "[STABLE] Seconds to the end of the answer, by what was asked for.",
+                "[STABLE] Seconds to the end of the response.",
                 &REQUEST_DRY_RUN,
                 SECONDS,
             ),
             request_sli_duration: all.histogram(
                 "apiserver_request_sli_duration_seconds",
-                "[ALPHA] Seconds to the end of the answer without webhooks and queues.",
+                "[ALPHA] Seconds to the end of the response, without webhooks and queues.",
                 &REQUEST,
                 SLI_SECONDS,
             ),
             response_sizes: all.histogram(
                 "apiserver_response_sizes",
-                "[STABLE] Bytes of answers to GET and LIST, by what was asked for.",
+                "[STABLE] Size of responses to GET and LIST in bytes.",
                 &REQUEST,
                 ANSWER_BYTES,
             ),
             longrunning_requests: all.gauge(
                 "apiserver_longrunning_requests",
-                "[STABLE] Long-running requests under way, by what was asked for.",
+                "[STABLE] Long-running requests in progress.",
                 &REQUEST,
             ),
             request_terminations: all.counter(
                 "apiserver_request_terminations_total",
-                "[ALPHA] Requests that the server ended in self-defence.",
+                "[ALPHA] Requests that the server terminated to protect itself.",
                 &REQUEST_CODE,
             ),
             requested_deprecated_apis: all.gauge(
@@ -180,7 +180,7 @@ impl Metrics {
             ),
             request_aborts: all.counter(
                 "apiserver_request_aborts_total",
-                "[ALPHA] Requests whose answer was broken off.",
+                "[ALPHA] Requests whose response was aborted.",
                 &REQUEST[..6],
             ),
             filter_duration: all.histogram(
@@ -206,28 +206,28 @@ impl Metrics {
             mutating_in_queue: InFlightWatermark::new(in_queue.with(&["mutating"])),
             authenticated_user_requests: all.counter(
                 "authenticated_user_requests",
-                "[ALPHA] Requests with a known user, by a few names.",
+                "[ALPHA] Authenticated requests, by a few user names.",
                 &["username"],
             ),
             authentication_attempts: all.counter(
                 "authentication_attempts",
-                "[ALPHA] Attempts to know the user, by result.",
+                "[ALPHA] Authentication attempts, by result.",
                 &["result"],
             ),
             authentication_duration: all.histogram(
                 "authentication_duration_seconds",
-                "[ALPHA] Seconds to know the user, by result.",
+                "[ALPHA] Seconds of authentication, by result.",
                 &["result"],
                 AUTH_SECONDS,
             ),
             authorization_attempts: all.counter(
                 "authorization_attempts_total",
-                "[ALPHA] Decisions whether a request may go on, by result.",
+                "[ALPHA] Authorization decisions, by result.",
                 &["result"],
             ),
             authorization_duration: all.histogram(
                 "authorization_duration_seconds",
-                "[ALPHA] Seconds to decide whether a request may go on, by result.",
+                "[ALPHA] Seconds of an authorization decision, by result.",
                 &["result"],
                 AUTH_SECONDS,
             ),
@@ -306,7 +306,7 @@ impl Metrics {
 /// Counter of label values that were not allowed.
 const UNEXPECTED: Description = Description {
     name: "cardinality_enforcement_unexpected_categorizations_total",
-    help: "[ALPHA] Values of labels that were shown as unexpected: see --allow-metric-labels.",
+    help: "[ALPHA] Label values that were replaced by `unexpected`: see --allow-metric-labels.",
     labels: &[],
 };
 

@@ -17,7 +17,7 @@ impl Default for Slis {
     fn default() -> Self {
         let last = Description {
             name: "kubernetes_healthcheck",
-            help: "[STABLE] How a health check went the last time.",
+            help: "[STABLE] Result of the last health check.",
             labels: &["name", "type"],
         };
         let all = Description {

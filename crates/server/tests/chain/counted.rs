@@ -94,7 +94,7 @@ async fn metrics_have_labels_of_existing_resources_only() {
     }
     let shown = read(metrics.handle(request("GET /metrics")).await).await;
     for line in [
-        "# HELP apiserver_request_total [STABLE] Requests served, by what was asked for and the code of the answer.",
+        "# HELP apiserver_request_total [STABLE] Served requests, by verb, resource and response code.",
         "# TYPE apiserver_request_total counter",
         r#"apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 2"#,
         r#"apiserver_request_total{code="404",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1"#,

@@ -37,19 +37,19 @@ impl JwtMetrics {
             latency: metrics.histogram(
                 describe(
                     "apiserver_authentication_jwt_authenticator_latency_seconds",
-                    "[ALPHA] Seconds that it took to verify a token that was not remembered.",
+                    "[ALPHA] Seconds of verifying a token that was not cached.",
                     &["result", "jwt_issuer_hash"],
                 ),
                 SECONDS,
             ),
             last_fetch: metrics.gauge(describe(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
-                "[ALPHA] When the keys of an issuer were fetched, or not, last.",
+                "[ALPHA] Time of the last fetch of an issuer's keys, by result.",
                 &["result", "jwt_issuer_hash", "apiserver_id_hash"],
             )),
             last_keys: metrics.gauge(describe(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
-                "[ALPHA] Which keys of an issuer were fetched last.",
+                "[ALPHA] Hash of the issuer's keys that were fetched last.",
                 &["jwt_issuer_hash", "apiserver_id_hash", "hash"],
             )),
             keys: Mutex::default(),

@@ -27,12 +27,12 @@ impl SignerMetrics {
         SignerMetrics {
             last_fetch: metrics.gauge(describe(
                 "apiserver_externaljwt_fetch_keys_success_timestamp",
-                "[ALPHA] When keys were fetched from the external signer last.",
+                "[ALPHA] Time of the last fetch of keys from the external signer.",
                 &[],
             )),
             data: metrics.gauge(describe(
                 "apiserver_externaljwt_fetch_keys_data_timestamp",
-                "[ALPHA] As of when the external signer's keys are.",
+                "[ALPHA] Time at which the external signer says that its keys were read.",
                 &[],
             )),
             fetches: metrics.counter(describe(
