@@ -21,8 +21,8 @@ pub(super) fn operation(operation: &Operation<'_>) -> String {
 }
 
 const ACTIONS: [(&str, &str); 11] = [
-    ("", "Tells what is served below this path."),
-    ("connect", "Opens a connection with the options of KIND."),
+    ("", "Lists the resources below this path."),
+    ("connect", "Connects with the options of a KIND."),
     ("delete", "Deletes one KIND."),
     ("deletecollection", "Deletes every KIND that a list with the same selectors shows."),
     ("get", "Reads one KIND."),
@@ -30,11 +30,8 @@ const ACTIONS: [(&str, &str); 11] = [
     ("patch", "Changes parts of one KIND."),
     ("post", "Creates a KIND."),
     ("put", "Replaces one KIND."),
-    (
-        "watch",
-        "Watches one KIND. The old form: a list with `watch` and a field selector does the same.",
-    ),
-    ("watchlist", "Watches KIND objects. The old form: a list with `watch` does the same."),
+    ("watch", "Watches one KIND. Deprecated: use a list with `watch` and a field selector."),
+    ("watchlist", "Watches KIND objects. Deprecated: use a list with `watch`."),
 ];
 
 /// Description of a parameter.
@@ -46,70 +43,64 @@ pub(super) fn parameter(parameter: &Parameter) -> Option<&'static str> {
 const PARAMETERS: [(&str, &str); 42] = [
     (
         "allowWatchBookmarks",
-        "Whether a watch may send bookmarks: events that say only how far it has come.",
+        "Whether a watch may send bookmarks: events that have only a resourceVersion.",
     ),
-    ("command", "The command to run, word by word; not in a shell."),
-    ("container", "The container that is meant, where the pod has more than one."),
-    ("continue", "Where the next page of a list begins: the token of the page before."),
+    ("command", "Command and arguments, one per word; it is not run in a shell."),
+    ("container", "Name of the container; needed if the pod has more than one."),
+    ("continue", "Token from the previous page of a list, to read the next one."),
     (
         "dryRun",
-        "The stages that are left out: `All`, or nothing. What would be written is answered.",
+        "`All` for a dry run: the object is returned as it would be stored, and not stored.",
     ),
-    ("fieldManager", "Who owns the fields that the request sets."),
+    ("fieldManager", "Name of the manager that owns the fields set by the request."),
     ("fieldSelector", "Selects objects by their fields: `metadata.name=a`."),
-    (
-        "fieldValidation",
-        "What becomes of unknown and repeated fields: `Ignore`, `Warn` or `Strict`.",
-    ),
-    ("follow", "Whether what is logged later is sent, too."),
-    ("force", "Whether an apply takes fields from their owners."),
-    ("gracePeriodSeconds", "How many seconds the object has to end by itself; 0 is none."),
+    ("fieldValidation", "Treatment of unknown and duplicate fields: `Ignore`, `Warn` or `Strict`."),
+    ("follow", "Whether the log is followed: new lines are sent as they are written."),
+    ("force", "Whether an apply takes over fields that other managers own."),
+    ("gracePeriodSeconds", "Seconds until the object is removed; 0 removes it at once."),
     (
         "ignoreStoreReadErrorWithClusterBreakingPotential",
         "Whether an object that cannot be read is deleted without finalizers and preconditions.",
     ),
     ("insecureSkipTLSVerifyBackend", "Whether the kubelet's certificate is not verified."),
     ("labelSelector", "Selects objects by their labels: `app=web,tier!=db`."),
-    ("limit", "How many objects a page of a list has at most."),
-    ("limitBytes", "How many bytes of the log are sent at most."),
-    ("logpath", "The path of the log."),
-    ("name", "The name of the object."),
-    ("namespace", "The namespace of the object."),
-    (
-        "orphanDependents",
-        "Whether dependents stay, without an owner. The old form of `propagationPolicy`.",
-    ),
-    ("path", "The path to ask for."),
-    ("ports", "The ports to forward."),
-    ("pretty", "Whether JSON is indented, for people."),
-    ("previous", "Whether the log of the container that ended before this one is meant."),
+    ("limit", "Maximum number of objects in a page of a list."),
+    ("limitBytes", "Maximum number of bytes of the log."),
+    ("logpath", "Path of the log."),
+    ("name", "Name of the object."),
+    ("namespace", "Namespace of the object."),
+    ("orphanDependents", "Whether dependents are orphaned. Deprecated: use `propagationPolicy`."),
+    ("path", "Path of the proxied request."),
+    ("ports", "Ports to forward."),
+    ("pretty", "Whether JSON is indented."),
+    ("previous", "Whether to return the log of the container's previous, terminated instance."),
     (
         "propagationPolicy",
-        "What becomes of dependents: `Orphan`, `Background` (deleted after it) or `Foreground` (before it).",
+        "Treatment of dependents: `Orphan`, `Background` (deleted afterwards) or `Foreground` (deleted first).",
     ),
     (
         "resourceVersion",
-        "The version that the answer is not older than, or where a watch begins. `0` is any version.",
+        "Minimum version of the response, or start of a watch. `0` is any version.",
     ),
-    ("resourceVersionMatch", "How `resourceVersion` is meant: `Exact` or `NotOlderThan`."),
+    ("resourceVersionMatch", "Meaning of `resourceVersion`: `Exact` or `NotOlderThan`."),
     (
         "sendInitialEvents",
-        "Whether a watch begins with the objects that are there, and a bookmark after them.",
+        "Whether a watch starts with events of the present objects, followed by a bookmark.",
     ),
-    ("shardSelector", "Selects a part of the objects, by a hash."),
-    ("sinceSeconds", "How many seconds back the log begins."),
-    ("sinceTime", "When the log begins."),
-    ("stderr", "Whether what the container writes as errors is wanted."),
-    ("stdin", "Whether the container reads what is sent."),
-    ("stdout", "Whether what the container writes is wanted."),
-    ("stream", "Which of its streams: `All`, `Stdout` or `Stderr`."),
-    ("tailLines", "How many of the last lines are sent."),
-    ("timeoutSeconds", "How many seconds a list or watch may take."),
-    ("timestamps", "Whether each line begins with its time."),
+    ("shardSelector", "Selects a shard of the objects, by a hash range."),
+    ("sinceSeconds", "Age in seconds of the oldest returned log lines."),
+    ("sinceTime", "Time of the oldest returned log lines."),
+    ("stderr", "Whether standard error is redirected."),
+    ("stdin", "Whether standard input is redirected."),
+    ("stdout", "Whether standard output is redirected."),
+    ("stream", "Streams of the log: `All`, `Stdout` or `Stderr`."),
+    ("tailLines", "Number of lines from the end of the log."),
+    ("timeoutSeconds", "Timeout of a list or watch in seconds."),
+    ("timestamps", "Whether each line starts with its timestamp."),
     ("tty", "Whether the container gets a terminal."),
-    ("uid", "The UID that the object must have."),
-    ("verbose", "Whether every check is told of."),
-    ("watch", "Whether changes are sent as they happen, instead of a list."),
+    ("uid", "Precondition: UID of the object."),
+    ("verbose", "Whether the response lists every check."),
+    ("watch", "Whether to watch: changes are sent as events, instead of a list."),
 ];
 
 /// Description of a type without one of its own, by the last part of its name.
@@ -126,9 +117,9 @@ pub(super) fn of_type(name: &str) -> Option<String> {
 }
 
 const TYPES: [(&str, &str); 3] = [
-    ("Info", "Info tells which build a server is."),
+    ("Info", "Info is the version and build of a server."),
     ("Patch", "Patch is a change of an object, in the form that its media type names."),
-    ("WatchEvent", "WatchEvent is what happened to one object."),
+    ("WatchEvent", "WatchEvent is one event of a watched object."),
 ];
 
 /// Description of a field of a list or watch event.
@@ -137,11 +128,11 @@ pub(super) fn of_field(field: &str) -> Option<&'static str> {
 }
 
 const FIELDS: [(&str, &str); 6] = [
-    ("apiVersion", "The group and version that this is of."),
-    ("items", "The objects."),
-    ("kind", "The kind of this."),
-    ("metadata", "The metadata of the list: its version, and where its next page begins."),
-    ("object", "The object as it is after that; before it, where it was deleted."),
+    ("apiVersion", "Group and version of the object."),
+    ("items", "Objects of the list."),
+    ("kind", "Kind of the object."),
+    ("metadata", "Metadata of the list: its resourceVersion, and the token of the next page."),
+    ("object", "The object after the change; for `DELETED`, before it."),
     ("type", "`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."),
 ];
 
