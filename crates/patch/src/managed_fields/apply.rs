@@ -143,7 +143,7 @@ impl FieldManager<'_> {
         let id = self.manager_id(manager, Operation::Apply);
         // The time outlives a version that is no longer served, whose fields are dropped.
         let time = managed.0.get(&id).and_then(|last| last.time.clone());
-        self.reconcile(&mut managed);
+        self.reconcile(live, &mut managed).map_err(ApplyError::Internal)?;
         let merged = merge(live, config, ty);
         let last = managed.0.remove(&id);
         let set = self.filter.apply(field_set(config, ty));

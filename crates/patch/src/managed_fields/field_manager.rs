@@ -138,13 +138,15 @@ impl<'a> FieldManager<'a> {
             Some(from_schema) => Cow::Owned(self.object(tree, from_schema)?),
             None => Cow::Borrowed(tree),
         };
-        let Some(converted) = self.others.convert(&object, api_version) else { return Ok(None) };
-        if schema.is_custom() {
-            return Ok(Some((Cow::Owned(converted), ty)));
+        let Some(mut converted) = self.others.convert(&object, api_version) else {
+            return Ok(None);
+        };
+        if !schema.is_custom() {
+            // A converted object also has the zero values that its type always writes.
+            converted = unstructured_but_fields(&converted, schema);
+            self.name_kind(&mut converted, api_version);
         }
-        // A converted object also has the zero values that its type always writes.
-        let mut converted = unstructured_but_fields(&converted, schema);
-        self.name_kind(&mut converted, api_version);
+        // A conversion keeps the fields that only the other version declares.
         let checked = validate(&converted, ty, Duplicates::Forbid);
         checked.map_err(|errors| errors.to_string())?;
         Ok(Some((Cow::Owned(converted), ty)))

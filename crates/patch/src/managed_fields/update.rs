@@ -140,7 +140,7 @@ impl FieldManager<'_> {
                 })?;
             }
         }
-        self.reconcile(&mut managed);
+        self.reconcile(before, &mut managed)?;
         let changes = match self.take_over(trees, &mut managed, None, true) {
             Ok(changes) => changes,
             Err(TakeOverError::Other(message)) => {
@@ -164,8 +164,15 @@ impl FieldManager<'_> {
         Ok(managed)
     }
 
-    /// Adapts field sets to the current schema, and drops managers in versions that are no longer served.
-    pub(super) fn reconcile(&self, managed: &mut Managed) {
+    /// Adapts field sets to the current schema, and drops managers in versions that are no longer served. An object with
+    /// fields that the version of one of its managers does not declare is an error.
+    pub(super) fn reconcile(&self, live: &Value, managed: &mut Managed) -> Result<(), String> {
+        if self.schema.is_custom() {
+            let versions = managed.0.values().map(|owned| &owned.api_version);
+            for version in versions.collect::<BTreeSet<_>>() {
+                self.convert(live, version)?;
+            }
+        }
         managed.0.retain(|_, owned| match self.type_in(&owned.api_version) {
             Some(ty) => {
                 reconcile(&mut owned.set, ty);
@@ -173,6 +180,7 @@ impl FieldManager<'_> {
             }
             None => false,
         });
+        Ok(())
     }
 
     /// Removes the fields that a write changes from all managers except `writer`; returns the conflicts unless `force`

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kevel_api::builtin;
 use kevel_api::convert::convert;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
-use kevel_api::schema::Schema;
+use kevel_api::schema::{Schema, Table, TypeId};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode, decode_any, encode_any};
@@ -227,5 +227,70 @@ fn fields_said_in_another_version_go_although_their_paths_stay() {
             String::from_utf8(json).unwrap()
         });
         assert_eq!(found, [r#"{"k":"MQ=="}"#, "null"], "{first} {again}");
+    }
+}
+
+/// A custom kind whose version `old` does not declare `policy`; nothing is converted.
+struct Declared {
+    old: (Table, TypeId),
+}
+
+impl OtherVersions for Declared {
+    fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
+        let (table, id) = &self.old;
+        (api_version == "old").then(|| Schema::new(table, *id))
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
+        let mut map = object.as_map()?.clone();
+        map.insert("apiVersion", Value::from(api_version));
+        Some(Value::Map(map))
+    }
+
+    fn filter(&self, _: &str) -> Option<&Filter> {
+        None
+    }
+}
+
+#[test]
+fn live_fields_must_be_declared_in_the_managers_versions() {
+    let read = |text: &str| decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value;
+    let table = |properties: &str| {
+        let schema = format!(r#"{{"type":"object","properties":{{{properties}}}}}"#);
+        kevel_api::crd_schema::table(&read(&schema), &|_| None).unwrap()
+    };
+    let (newer, id) = table(r#""key":{"type":"string"},"policy":{"type":"string"}"#);
+    let others = Declared { old: table(r#""key":{"type":"string"}"#) };
+    let manager = FieldManager {
+        schema: Schema::new(&newer, id),
+        api_version: "v1",
+        kind: "Custom",
+        subresource: "",
+        filter: &Filter::All,
+        others: &others,
+    };
+    let now = Time { seconds: 1 };
+    for (version, fields, declared) in [
+        ("old", r#""key":"a""#, true),
+        ("old", r#""key":"a","policy":"p""#, false),
+        ("v1", r#""key":"a","policy":"p""#, true),
+    ] {
+        let live = read(&format!(
+            r#"{{"apiVersion":"v1","kind":"Custom","metadata":{{"uid":"u","managedFields":[
+                {{"manager":"o","operation":"Apply","apiVersion":"{version}","fieldsType":"FieldsV1",
+                  "fieldsV1":{{"f:key":{{}}}}}}]}},{fields}}}"#
+        ));
+        let config = read(r#"{"apiVersion":"v1","kind":"Custom","key":"a"}"#);
+        for applier in ["o", "other"] {
+            let applied = manager.apply(Some(&live), &config, applier, true, now);
+            let problem = applied.err().map(|error| error.to_string());
+            let expected = (!declared).then_some(".policy: field not declared in schema");
+            assert_eq!(problem.as_deref(), expected, "{version} {fields} {applier}");
+        }
+        let mut new = live.clone();
+        new.as_map_mut().unwrap().insert("key", Value::from("b"));
+        manager.update(Some(&live), &mut new, "u", now);
+        let managed = new.at(&["metadata", "managedFields"]).is_some();
+        assert_eq!(managed, declared, "an update drops all managers: {version} {fields}");
     }
 }
