@@ -1,5 +1,6 @@
 //! Rows of the built-in kinds, built from the definitions and the `Kind` values.
 
+mod json_line;
 mod storages;
 
 use std::collections::HashMap;

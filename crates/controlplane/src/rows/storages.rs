@@ -7,10 +7,11 @@ use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_features::{EffectiveVersion, MajorMinor};
 use kevel_registry::backends::Backends;
-use kevel_registry::storage::{Format, RegistryFlags, Storage, StorageConfig};
+use kevel_registry::storage::{Format, RegistryFlags, Storage, StorageConfig, StoredForm};
 use kevel_registry::storages::Storages;
 use kevel_store::keys::Origin;
 
+use super::json_line::JsonLine;
 use super::schema;
 use crate::kind::Kind;
 use crate::kinds::KINDS;
@@ -97,9 +98,14 @@ fn config(kind: &Kind, options: &StorageOptions) -> Result<StorageConfig, String
     let name = definition.ok_or_else(|| format!("{kind} has no definition"))?.kind;
     let fields = kind.selectable_fields;
     let indexed = fields.iter().enumerate().filter(|(_, field)| field.indexed);
+    let ty = schema(kind.group, version, name)?;
+    let form: Option<Arc<dyn StoredForm>> = match (kind.origin, options.format) {
+        (Origin::Extension, Format::Protobuf) => Some(Arc::new(JsonLine { ty: ty.clone() })),
+        _ => None,
+    };
     Ok(StorageConfig {
         kind: GroupVersionKind::from_static(kind.group, version, name),
-        ty: schema(kind.group, version, name)?,
+        ty,
         prefix: kind.storage_prefix(&options.prefix),
         // The other servers of the chain write JSON whatever the store holds.
         format: match kind.origin {
@@ -110,7 +116,7 @@ fn config(kind: &Kind, options: &StorageOptions) -> Result<StorageConfig, String
         fields: fields.iter().map(|field| field.as_stored()).collect(),
         indexed: indexed.map(|(position, _)| position).collect(),
         time_to_live: options.event_ttl.filter(|_| kind.expires),
-        form: None,
+        form,
         conversion: None,
         registry: options.registry.of(kind.group, kind.plural),
     })
