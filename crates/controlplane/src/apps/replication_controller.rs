@@ -27,6 +27,7 @@ pub static KIND: Kind = Kind {
             template::prepare_at(controller, Some(old), template::IN_SPEC, capabilities);
         },
         validate_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
+        prepare_for_status_update: |controller, _, _| template::label_by_template(controller),
         validate_status_update: |controller, _| replica_set::status(controller.at("status")),
         // The reference warns about the template on creation only.
         warnings: |controller, old| match old {

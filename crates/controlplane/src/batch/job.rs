@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
             template::prepare_at(job, Some(old), template::IN_SPEC, capabilities)
         },
         validate_update,
+        prepare_for_status_update: |job, _, _| template::label_by_template(job),
         validate_status_update: job_status::check,
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
         ..Rules::NONE

@@ -22,6 +22,19 @@ pub fn prepare_at(
     }
 }
 
+/// Gives an object without labels those of its template, as its defaults do. A write of the status brings labels of its
+/// own, and the template of what is stored.
+pub fn label_by_template(object: &mut Value) {
+    let labels = object.at(&["spec", "template", "metadata", "labels"]);
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()).cloned() else { return };
+    let metadata = object.at_mut(&["metadata"]).and_then(Value::as_map_mut);
+    if let Some(metadata) = metadata
+        && metadata.get("labels").is_none_or(Value::is_empty)
+    {
+        metadata.insert("labels", labels);
+    }
+}
+
 /// Warnings about an object with a template whose pods are named after it.
 pub fn object_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let named = old.is_none().then(|| name_warning(object)).flatten();
@@ -76,4 +89,33 @@ fn metadata(template: Field, options: &Options) {
     let notes = notes.with(metadata.at("annotations").get());
     notes.annotations();
     annotations::check(notes, template.at("spec"), options.tolerates.deletion_cost);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::capabilities::Capabilities;
+    use crate::rules::cases::value;
+    use crate::{apps, batch};
+
+    #[test]
+    fn status_writes_without_labels_get_those_of_the_template() {
+        let sent = |labels: &str| {
+            value(&format!(
+                r#"{{"metadata": {{"labels": {labels}}},
+                     "spec": {{"template": {{"metadata": {{"labels": {{"a": "b"}}}}}}}}}}"#
+            ))
+        };
+        for kind in [&batch::job::KIND, &apps::replication_controller::KIND] {
+            for (labels, expected) in
+                [("null", r#"{"a": "b"}"#), (r#"{"c": "d"}"#, r#"{"c": "d"}"#)]
+            {
+                let mut object = sent(labels);
+                let old = object.clone();
+                let prepare = kind.rules.prepare_for_status_update;
+                prepare(&mut object, &old, &Capabilities::default());
+                let found = object.at(&["metadata", "labels"]);
+                assert_eq!(found, Some(&value(expected)), "{kind}: {labels}");
+            }
+        }
+    }
 }
