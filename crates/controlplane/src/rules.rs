@@ -5,6 +5,7 @@
 pub mod cases;
 
 use kevel_api::value::Value;
+use kevel_features::Feature;
 use kevel_registry::user::User;
 
 use crate::capabilities::Capabilities;
@@ -31,6 +32,8 @@ pub struct Rules {
     pub warnings_as_sent: fn(&Value) -> Vec<String>,
     /// Warnings about an object, which may replace another (upstream: WarningsOnCreate, WarningsOnUpdate).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Feature without which there are none.
+    pub warnings_need: Option<Feature>,
     /// Warnings about a write of the status (upstream: WarningsOnUpdate of the status strategy).
     pub status_warnings: fn(&Value) -> Vec<String>,
     /// Changes an object at the start of its deletion; true if the object stays until its finalizers are removed.
@@ -54,6 +57,7 @@ impl Rules {
         validate_status_update: |_, _| {},
         warnings_as_sent: |_| Vec::new(),
         warnings: |_, _| Vec::new(),
+        warnings_need: None,
         status_warnings: |_| Vec::new(),
         begin_delete: |_| false,
         held: |_| false,

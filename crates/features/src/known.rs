@@ -155,7 +155,7 @@ features! {
     MaxUnavailableStatefulSet, Honoured: Alpha 24 Off, Beta 35 Off;
     MemoryQoS, Elsewhere: Alpha 22 Off;
     MultiCIDRServiceAllocator, Honoured: Alpha 27 Off, Beta 31 Off, Ga 33 On, Ga 34 LockedOn;
-    MutableCSINodeAllocatableCount, AlwaysOn: Alpha 33 Off, Beta 34 Off, Beta 35 On, Ga 36 LockedOn;
+    MutableCSINodeAllocatableCount, Honoured: Alpha 33 Off, Beta 34 Off, Beta 35 On, Ga 36 LockedOn;
     MutablePVNodeAffinity, Honoured: Alpha 35 Off;
     MutablePodResourcesForSuspendedJobs, Honoured: Alpha 35 Off, Beta 36 On;
     MutableSchedulingDirectivesForSuspendedJobs, Honoured: Alpha 35 Off, Beta 36 On;

@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         prepare_for_update,
         validate_update,
         warnings,
+        warnings_need: Some(Feature::CSIServiceAccountTokenSecrets),
         ..Rules::NONE
     },
     ..Kind::new("storage.k8s.io", "csidrivers")
@@ -35,10 +36,13 @@ const MIN_EXPIRATION: i64 = 10 * 60;
 const MAX_EXPIRATION: i64 = 1 << 32;
 
 /// Fields that only a feature lets in.
-const DROPPED: &[Gated] = &[Gated::new(
-    &[Feature::CSIServiceAccountTokenSecrets],
-    &["spec.serviceAccountTokenInSecrets"],
-)];
+const DROPPED: &[Gated] = &[
+    Gated::new(&[Feature::CSIServiceAccountTokenSecrets], &["spec.serviceAccountTokenInSecrets"]),
+    Gated::new(
+        &[Feature::MutableCSINodeAllocatableCount],
+        &["spec.nodeAllocatableUpdatePeriodSeconds"],
+    ),
+];
 
 /// `VolumeLimitScaling` decides whether there is such a field.
 const GATED: &str = "preventPodSchedulingIfMissing";
@@ -143,8 +147,10 @@ fn warnings(driver: &Value, old: Option<&Value>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use kevel_features::FeatureSet;
+    use kevel_registry::strategy::Strategy as _;
 
     use super::*;
+    use crate::kind::KindStrategy;
     use crate::rules::cases::value;
 
     #[test]
@@ -163,6 +169,28 @@ mod tests {
             (&driver("{}"), Some(&bare), 0),
         ] {
             assert_eq!(warnings(driver, old).len(), count, "{driver:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn gates_of_other_versions_drop_fields_and_warnings() {
+        let driver = value(
+            r#"{"spec": {"tokenRequests": [{"audience": "a"}], "nodeAllocatableUpdatePeriodSeconds": 7}}"#,
+        );
+        const PERIOD: [&str; 2] = ["spec", "nodeAllocatableUpdatePeriodSeconds"];
+        for on in [false, true] {
+            let features = FeatureSet::default()
+                .with(Feature::CSIServiceAccountTokenSecrets, on)
+                .with(Feature::MutableCSINodeAllocatableCount, on);
+            let capabilities = Capabilities { features, ..Capabilities::default() };
+            let mut made = driver.clone();
+            settle_gated(&mut made, None, &capabilities);
+            assert_eq!(made.at(&PERIOD).is_some(), on);
+            let mut updated = driver.clone();
+            settle_gated(&mut updated, Some(&driver), &capabilities);
+            assert!(updated.at(&PERIOD).is_some(), "what is stored stays");
+            let strategy = KindStrategy::new(&KIND, capabilities);
+            assert_eq!(strategy.warnings(&driver, None).is_empty(), !on);
         }
     }
 

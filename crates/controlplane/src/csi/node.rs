@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kevel_api::value::{Value, equivalent};
+use kevel_features::Feature;
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
@@ -55,16 +56,20 @@ fn topology_keys(driver: Field) {
     }
 }
 
-/// Checks an update: an existing driver may only change its `allocatable`.
+/// Checks an update: an existing driver may only change its `allocatable`, with its feature.
 fn validate_update(node: Field, old: Field) {
     let list = node.down("spec.drivers");
     drivers(list);
+    let fixed = match node.capabilities().features.has(Feature::MutableCSINodeAllocatableCount) {
+        true => but_for_amount,
+        false => |driver: Field| driver.get().cloned().unwrap_or(Value::Null),
+    };
     let mut new: HashMap<&str, Vec<Value>> = HashMap::new();
     for driver in list.items() {
-        new.entry(driver.at("name").str()).or_default().push(but_for_amount(driver));
+        new.entry(driver.at("name").str()).or_default().push(fixed(driver));
     }
     for was in old.down("spec.drivers").items() {
-        let before = but_for_amount(was);
+        let before = fixed(was);
         for driver in new.get(was.at("name").str()).into_iter().flatten() {
             if !equivalent(Some(driver), Some(&before)) {
                 list.invalid_as(list.index(0).with(Some(driver)).bad_value(), IMMUTABLE);
@@ -77,4 +82,36 @@ fn but_for_amount(driver: Field) -> Value {
     let mut driver = driver.get().cloned().unwrap_or(Value::Null);
     driver.as_map_mut().map(|driver| driver.remove("allocatable"));
     driver
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_features::FeatureSet;
+
+    use super::*;
+    use crate::capabilities::Capabilities;
+    use crate::rules::cases::value;
+
+    #[test]
+    fn gate_decides_whether_volume_limits_change() {
+        let node = |driver: &str| value(&format!(r#"{{"spec": {{"drivers": [{driver}]}}}}"#));
+        let driver = |id: &str, count: i64| {
+            node(&format!(
+                r#"{{"name": "d", "nodeID": "{id}", "allocatable": {{"count": {count}}}}}"#
+            ))
+        };
+        let old = driver("a", 1);
+        for (new, gate, errors) in [
+            (driver("a", 1), false, 0),
+            (driver("a", 2), false, 1),
+            (driver("a", 2), true, 0),
+            (driver("b", 1), true, 1),
+        ] {
+            let features =
+                FeatureSet::default().with(Feature::MutableCSINodeAllocatableCount, gate);
+            let capabilities = Capabilities { features, ..Capabilities::default() };
+            let told = capabilities.update_errors(&new, &old, validate_update).into_told();
+            assert_eq!(told.len(), errors, "{new:?} {gate}: {told:?}");
+        }
+    }
 }

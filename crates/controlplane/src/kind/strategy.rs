@@ -140,7 +140,10 @@ impl Strategy for KindStrategy {
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
-        (self.rules.warnings)(object, old)
+        match self.rules.warnings_need {
+            Some(feature) if !self.capabilities.features.has(feature) => Vec::new(),
+            _ => (self.rules.warnings)(object, old),
+        }
     }
 
     fn begin_delete(&self, object: &mut Value) -> bool {

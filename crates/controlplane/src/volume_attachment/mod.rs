@@ -1,6 +1,7 @@
 //! Kind VolumeAttachment: validation.
 
 use kevel_api::name;
+use kevel_features::{Feature, Gated, drop_gated};
 use kevel_registry::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
@@ -20,12 +21,21 @@ pub static VOLUME_ATTACHMENT: Kind = Kind {
     rules: Rules {
         validate_create: check,
         validate_update: check_update,
+        prepare_for_status_update: |attachment, old, capabilities| {
+            drop_gated(attachment, Some(old), ERROR_CODES, &capabilities.features);
+        },
         validate_status_update: check_update,
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::Meta,
     ..Kind::new("storage.k8s.io", "volumeattachments")
 };
+
+/// Error codes, which a feature lets in each by itself.
+const ERROR_CODES: &[Gated] = &[
+    Gated::new(&[Feature::MutableCSINodeAllocatableCount], &["status.attachError.errorCode"]),
+    Gated::new(&[Feature::MutableCSINodeAllocatableCount], &["status.detachError.errorCode"]),
+];
 
 /// Limits on the total size of a driver's metadata and on the length of an error message.
 const MAX_METADATA: usize = 256 << 10;
@@ -82,5 +92,30 @@ fn error(error: Field) {
     let code = error.at("errorCode");
     if code.int() < 0 {
         code.in_range(0, i64::from(i32::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_features::FeatureSet;
+
+    use super::*;
+    use crate::capabilities::Capabilities;
+    use crate::rules::cases::value;
+
+    #[test]
+    fn gate_lets_error_codes_into_the_status() {
+        const CODE: [&str; 3] = ["status", "attachError", "errorCode"];
+        let status = |error: &str| value(&format!(r#"{{"status": {{"attachError": {error}}}}}"#));
+        let (coded, bare) = (status(r#"{"message": "m", "errorCode": 8}"#), status("{}"));
+        for (old, gate, kept) in [(&bare, false, false), (&coded, false, true), (&bare, true, true)]
+        {
+            let features =
+                FeatureSet::default().with(Feature::MutableCSINodeAllocatableCount, gate);
+            let capabilities = Capabilities { features, ..Capabilities::default() };
+            let mut new = coded.clone();
+            (VOLUME_ATTACHMENT.rules.prepare_for_status_update)(&mut new, old, &capabilities);
+            assert_eq!(new.at(&CODE).is_some(), kept, "{old:?} {gate}");
+        }
     }
 }
