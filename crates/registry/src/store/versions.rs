@@ -33,6 +33,12 @@ impl OtherVersions for Versions<'_> {
         if self.storage.converts_remotely() {
             return self.converted.get(object, api_version);
         }
+        if self.schema(api_version)?.is_custom() {
+            // Not pruned, unlike what is served: fields that the version does not declare are an error of its managers.
+            let mut renamed = object.clone();
+            renamed.as_map_mut()?.insert("apiVersion", Value::from(api_version));
+            return Some(renamed);
+        }
         let from: GroupVersion = object.str_at(&["apiVersion"]).parse().ok()?;
         self.storage.convert_at_once(object.clone(), &from.with_kind(self.kind), &to)
     }
