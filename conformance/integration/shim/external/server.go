@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -116,8 +117,19 @@ func (s *Server) Stop() {
 	})
 }
 
+// controllers are the names of those that the server runs in place of the test's process, separated by commas.
+func controllers() string { return os.Getenv("KUBE_INTEGRATION_CONTROLLERS") }
+
+// RunsController says whether the server runs a controller, which the test's process then leaves alone.
+func RunsController(name string) bool {
+	return slices.Contains(strings.Split(controllers(), ","), name)
+}
+
 // spawn starts the process, whose log begins with its flags.
 func spawn(options Options) (*Server, error) {
+	if controllers() != "" {
+		options.Flags = append(slices.Clone(options.Flags), "--controllers="+controllers())
+	}
 	program := os.Getenv("KUBE_APISERVER_BIN")
 	if program == "" {
 		return nil, fmt.Errorf("KUBE_APISERVER_BIN names no program")

@@ -2,6 +2,7 @@
 //! start a server in their own process, run against a separate server program. `conformance/integration` has the Go
 //! code that starts it instead, and `expected.txt` with the expected result of each test.
 
+mod controllers;
 mod expected;
 mod go;
 mod module;
@@ -73,7 +74,7 @@ async fn run_packages(plan: IntegrationPlan, go: Go) -> Result<bool> {
     };
     let module = Arc::new(GoModule::prepare(&go).await?);
     let mut summary = RunSummary::default();
-    for package in packages_of(&packages) {
+    for package in packages_of(&packages)? {
         let run = PackageRun::prepare(&module, package, Server::Kevel, &plan).await?;
         let tests = run.tests(wanted.as_ref()).await?;
         let mut results = PackageResults::open(run.folder())?;

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use super::controllers;
 use super::go::Go;
 use crate::Result;
 use crate::control_plane::{cache, tree};
@@ -62,6 +63,7 @@ impl GoModule {
             let text = renamed(&fs::read_to_string(&file)?, function);
             fs::write(file, text.ok_or_else(|| format!("{path} has no function {function}"))?)?;
         }
+        controllers::replace(&module.folder)?;
         for path in SCRIPTS {
             fs::set_permissions(module.folder.join(path), Permissions::from_mode(0o755))?;
         }
@@ -128,7 +130,7 @@ impl GoModule {
 
 fn stamp(shim: &BTreeMap<PathBuf, Vec<u8>>, go_mod: &str) -> String {
     let mut hasher = DefaultHasher::new();
-    (shim, go_mod, COPIED, RENAMED, SCRIPTS, STAGED_API).hash(&mut hasher);
+    (shim, go_mod, COPIED, RENAMED, SCRIPTS, STAGED_API, controllers::facts()).hash(&mut hasher);
     format!("{:016x}\n", hasher.finish())
 }
 

@@ -15,6 +15,7 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use super::IntegrationPlan;
+use super::controllers;
 use super::module::GoModule;
 use super::output::{self, TestOutcomes};
 use super::process_group::ProcessGroup;
@@ -37,26 +38,36 @@ const ETCD_QUOTA: &str = "--quota-backend-bytes=8589934592";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoPackage {
     name: String,
+    /// Folder of the tests: the name without a suffix.
+    tests: String,
+    /// Names of the controllers that the server runs, not the tests' process.
+    controllers: Option<&'static str>,
 }
 
 /// Packages of these names.
-pub fn packages_of(names: &[String]) -> impl Iterator<Item = GoPackage> {
-    names.iter().map(|name| GoPackage { name: name.trim_matches('/').to_owned() })
+pub fn packages_of(names: &[String]) -> Result<Vec<GoPackage>> {
+    names.iter().map(|name| GoPackage::new(name.trim_matches('/'))).collect()
 }
 
 impl GoPackage {
-    /// Name: the folder under `test/integration`, after `apiextensions` for those of apiextensions-apiserver.
+    fn new(name: &str) -> Result<Self> {
+        let (tests, controllers) = controllers::of_package(name)?;
+        Ok(GoPackage { name: name.to_owned(), tests: tests.to_owned(), controllers })
+    }
+
+    /// Name: the folder under `test/integration`, after `apiextensions` for those of apiextensions-apiserver; with
+    /// `+controllers` if the server runs the controllers of the tests.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Folder in the module.
     fn folder(&self) -> String {
-        match self.name.strip_prefix(APIEXTENSIONS) {
+        match self.tests.strip_prefix(APIEXTENSIONS) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 format!("apiextensions-apiserver/test/integration{rest}")
             }
-            _ => format!("kubernetes/test/integration/{}", self.name),
+            _ => format!("kubernetes/test/integration/{}", self.tests),
         }
     }
 
@@ -90,7 +101,7 @@ impl PackageRun {
         server: Server,
         plan: &IntegrationPlan,
     ) -> Result<Arc<Self>> {
-        let program = module.test_program(&package.name, &package.import_path()).await?;
+        let program = module.test_program(&package.tests, &package.import_path()).await?;
         let jobs = match ONE_BY_ONE.contains(&package.name()) {
             true => 1,
             false => plan.jobs.max(1),
@@ -203,6 +214,9 @@ impl PackageRun {
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true);
+        if let Some(controllers) = self.package.controllers {
+            command.env(controllers::VARIABLE, controllers);
+        }
         command
     }
 }
@@ -289,13 +303,16 @@ mod tests {
 
     #[test]
     fn packages_are_found_in_their_modules() {
-        let names = ["apiextensions", "apiextensions/conversion", "apiserver/apply"];
+        let names =
+            ["apiextensions", "apiextensions/conversion", "apiserver/apply", "quota+controllers"];
         let names = names.map(str::to_owned);
-        let paths = packages_of(&names).map(|package| package.import_path());
+        let packages = packages_of(&names).unwrap();
+        let paths = packages.iter().map(GoPackage::import_path);
         let expected = [
             "k8s.io/apiextensions-apiserver/test/integration",
             "k8s.io/apiextensions-apiserver/test/integration/conversion",
             "k8s.io/kubernetes/test/integration/apiserver/apply",
+            "k8s.io/kubernetes/test/integration/quota",
         ];
         assert_eq!(paths.collect::<Vec<_>>(), expected);
     }
