@@ -1,5 +1,6 @@
 //! Kind ReplicationController: strategy and validation.
 
+use kevel_api::name;
 use kevel_registry::scale::Selector;
 use kevel_registry::strategy::Dependents;
 
@@ -12,6 +13,11 @@ use crate::validation::Field;
 
 /// `replicationcontrollers`
 pub static KIND: Kind = Kind {
+    // Names alone, not what they are generated of.
+    validate_name: |name, prefix| match prefix {
+        true => Vec::new(),
+        false => name::name_is_dns_subdomain(name, false),
+    },
     selectable_fields: &[Selectable::field("status.replicas")],
     storage_key: Some("controllers"),
     counts_generation: true,
