@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use self::derived::{Derived, LabelIndex};
 use super::FieldPath;
+use super::wire::locate_all;
 use crate::{Damaged, Revision};
 
 /// A range of an object's wire bytes.
@@ -25,7 +26,7 @@ impl Span {
         self.start as usize + self.len as usize
     }
 
-    fn of(self, wire: &[u8]) -> Option<&str> {
+    pub(super) fn of(self, wire: &[u8]) -> Option<&str> {
         std::str::from_utf8(wire.get(self.start as usize..self.end())?).ok()
     }
 }
@@ -219,11 +220,18 @@ impl Object {
     /// it.
     pub fn field(&self, paths: &[FieldPath], position: usize) -> &str {
         let Ok(wire) = &self.wire else { return "" };
-        let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
-        let parts = kevel_compute::filled(&self.fields, locate);
+        let parts = kevel_compute::filled(&self.fields, || locate_all(&wire.bytes, paths));
         let found =
             parts.get(position).and_then(|part| part.of(&wire.bytes)).filter(|v| !v.is_empty());
         found.unwrap_or_else(|| paths.get(position).map_or("", FieldPath::zero))
+    }
+
+    /// Texts at several paths that are not among the selectable fields, looked for in one pass each time: strings
+    /// without their quotes, other values as they are; empty where the object has none.
+    pub fn texts_at(&self, paths: &[FieldPath]) -> Vec<&str> {
+        let Ok(wire) = &self.wire else { return vec![""; paths.len()] };
+        let spans = locate_all(&wire.bytes, paths);
+        spans.iter().map(|span| span.of(&wire.bytes).unwrap_or_default()).collect()
     }
 
     /// Text at a path that is not among the selectable fields: looked for each time.

@@ -4,11 +4,13 @@
 //! `kind` and `apiVersion`, and come with the position of the labels. All of that is at the front of an object as
 //! encoders write it; the part behind the metadata is not parsed before a field selector needs one of its fields.
 
+mod located;
 mod members;
 mod ordered;
 
 use bytes::Bytes;
 
+pub(super) use self::located::locate_all;
 use self::members::{Members, compact, is_spaced, members};
 use super::{Decode, Span, Wire};
 use crate::Revision;

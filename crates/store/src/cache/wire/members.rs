@@ -104,28 +104,34 @@ pub(super) fn string_end(text: &[u8]) -> Option<usize> {
 pub(super) fn value_end(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'"' => string_end(text),
-        b'{' | b'[' => {
-            let (mut depth, mut at) = (0usize, 0);
-            loop {
-                match text.get(at)? {
-                    b'"' => {
-                        at += string_end(&text[at..])?;
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => depth -= 1,
-                    _ => {}
-                }
-                at += 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-        }
+        b'{' | b'[' => nested_end(text, 1),
         byte if byte.is_ascii_whitespace() => None,
         _ => {
             let ends = |c: &u8| matches!(c, b',' | b'}' | b']') || c.is_ascii_whitespace();
             Some(text.iter().position(ends).unwrap_or(text.len()))
+        }
+    }
+}
+
+/// Length of the rest of an object or list, from a place in it between two values on.
+pub(super) fn nested_end(text: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 1usize;
+    loop {
+        let rest = text.get(at..)?;
+        let token =
+            rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'))?;
+        at += token;
+        match rest.get(token)? {
+            b'"' => {
+                at += string_end(&rest[token..])?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            _ => depth -= 1,
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
         }
     }
 }
