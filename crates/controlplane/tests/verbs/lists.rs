@@ -5,7 +5,10 @@ use kevel_api::builtin;
 use kevel_codec::{json, protobuf, yaml};
 use kevel_controller_runtime::Client;
 use kevel_registry::storage::Format;
+use kevel_store::cache::INDEXED_OBJECTS;
 use kevel_test_support::InMemory;
+
+use super::field;
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 /// A list is made at once up to 128 KiB: objects of which about 130 make that much.
@@ -117,4 +120,56 @@ async fn the_servers_own_client_reads_lists() {
         let map = format!(r#"{{"metadata":{{"name":"m{count}"}}}}"#);
         server.ok(&format!("POST {MAPS}"), &map, 201).await;
     }
+}
+
+/// The pages of a selection, each as it is answered.
+async fn pages(server: &InMemory, query: &str) -> Vec<String> {
+    let (mut pages, mut next) = (Vec::new(), format!("GET {MAPS}?{query}"));
+    loop {
+        let page = server.ok(&next, "", 200).await;
+        let token = page.contains(r#""continue":"#).then(|| field(&page, "continue").to_owned());
+        pages.push(page);
+        let Some(token) = token else { return pages };
+        next = format!("GET {MAPS}?{query}&continue={token}");
+    }
+}
+
+/// Lists that are asked for again get an index, which no answer shows.
+#[tokio::test]
+async fn pages_are_the_same_with_and_without_an_index() {
+    let server = InMemory::start(Format::Json).await;
+    for i in 0..INDEXED_OBJECTS + 40 {
+        let body = format!(
+            r#"{{"metadata":{{"name":"c{i:04}","labels":{{"of":"v{}","few":"{}"}}}}}}"#,
+            i % 10,
+            i % 200 == 7
+        );
+        server.ok(&format!("POST {MAPS}"), &body, 201).await;
+    }
+    let queries = [
+        "limit=100",
+        "labelSelector=of%3Dv3&limit=10",
+        "labelSelector=of%20in%20(v3,v4)&limit=7",
+        // The last page is full, and objects follow that are not selected.
+        "labelSelector=few%3Dtrue&limit=3",
+        "labelSelector=few%3Dtrue,of%3Dv7",
+    ];
+    let mut first = Vec::new();
+    for query in queries {
+        first.push(pages(&server, query).await);
+    }
+    for _ in 0..20 {
+        for (query, first) in queries.iter().zip(&first) {
+            assert_eq!(&pages(&server, query).await, first, "{query}");
+        }
+    }
+    let counts: Vec<usize> = first.iter().map(Vec::len).collect();
+    assert_eq!(counts, [6, 6, 16, 2, 1]);
+    let remaining = |page: &String| page.contains("remainingItemCount");
+    assert!(first[0][..5].iter().all(remaining) && !first[1..].iter().flatten().any(remaining));
+    assert!(first[0][0].contains(r#""remainingItemCount":440"#));
+
+    server.ok(&format!("DELETE {MAPS}?labelSelector=of%3Dv3"), "", 200).await;
+    let left = server.ok(&format!("GET {MAPS}?labelSelector=of%20in%20(v3,v4)"), "", 200).await;
+    assert!(left.contains("c0004") && !left.contains("c0003"), "{left}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::selector::shard::ShardSelector;
 use kevel_api::status::StatusError;
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Object, Selection, Snapshot, Watcher};
+use kevel_store::cache::{At, Cache, CacheError, Object, Selection, Snapshot, Watcher};
 
 use super::Store;
 use super::continue_token::ContinueToken;
@@ -78,7 +78,8 @@ impl Store<'_> {
         let span = self.cache_span("cacher.GetList");
         span.event("Ready");
         span.event("watchCache locked acquired");
-        let snapshot = span.scope(self.storage.cache.snapshot(at)).await;
+        let cache = &self.storage.cache;
+        let snapshot = span.scope(cache.snapshot(at)).await;
         let snapshot = snapshot.map_err(|error| match &token {
             Some(token) => token.refused(error, &selection.prefix),
             None => list_error(error),
@@ -87,9 +88,10 @@ impl Store<'_> {
         let after = token.as_ref().map_or("", |token| &token.after);
         self.check_readable(&snapshot, &selection.prefix, after)?;
         let page = match of_version {
-            None => page(&snapshot, &selection, token.as_ref(), limit),
+            None => page(cache, &snapshot, &selection, token.as_ref(), limit),
             Some(of_version) => {
-                let Page { items, revision, .. } = page(&snapshot, &selection, token.as_ref(), 0);
+                let Page { items, revision, .. } =
+                    page(cache, &snapshot, &selection, token.as_ref(), 0);
                 let items = of_version.select(items).await?;
                 let page = Page::first_of(items, limit, revision, &selection.prefix);
                 Page { shard: selection.shard, ..page }
@@ -153,33 +155,30 @@ fn list_error(error: CacheError) -> StatusError {
 
 /// The page of the snapshot that the selection, continue token and limit ask for.
 fn page(
+    cache: &Arc<Cache>,
     snapshot: &Snapshot,
     selection: &Selection,
     token: Option<&ContinueToken>,
     limit: usize,
 ) -> Page {
     let after = token.map(|token| token.after.as_str());
-    let mut all = snapshot.range(&selection.prefix, after);
     let mut items: Vec<Arc<Object>> = Vec::new();
     let began = token.and_then(|token| token.revision);
     let revision = began.unwrap_or(snapshot.revision());
-    let mut more = false;
-    for object in all.by_ref() {
-        if limit > 0 && items.len() == limit {
-            more = true;
-            break;
-        }
+    for object in cache.candidates(snapshot, selection, after) {
         if selection.matches(object) {
             items.push(object.clone());
         }
+        if limit > 0 && items.len() == limit {
+            break;
+        }
     }
-    let selected =
-        !selection.labels.is_empty() || !selection.fields.is_empty() || selection.shard.is_some();
+    let last = items.last().filter(|_| limit > 0 && items.len() == limit).map(|last| last.key());
+    let left = last.map_or(0, |last| snapshot.count(&selection.prefix, Some(last)) as u64);
+    // A page that is full is continued if any objects follow, selected or not.
+    let last = last.filter(|_| left > 0);
+    let token = last.map(|last| ContinueToken::write(revision, last, &selection.prefix));
     // remainingItemCount only without selectors: with them, counting would match every object.
-    let remaining = (more && !selected).then(|| 1 + all.count() as u64);
-    let token = items
-        .last()
-        .filter(|_| more)
-        .map(|last| ContinueToken::write(revision, last.key(), &selection.prefix));
+    let remaining = last.filter(|_| selection.selects_all()).map(|_| left);
     Page { items, revision, token, remaining, shard: selection.shard.clone() }
 }

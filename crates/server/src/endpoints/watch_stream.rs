@@ -223,7 +223,9 @@ impl Stream {
         let (selection, after) = (self.watcher.selection(), initial.after.as_deref());
         // A clone costs one reference count. Selecting is charged, so the lease may end meanwhile.
         let snapshot = initial.snapshot.with(|snapshot| snapshot.clone());
-        let Some(batch) = snapshot.map(|snapshot| Batch::take(&snapshot, selection, after)) else {
+        let Some(batch) =
+            snapshot.map(|snapshot| Batch::take(self.watcher.cache(), &snapshot, selection, after))
+        else {
             let (requested, oldest) = (initial.revision, self.watcher.cache().oldest());
             return self.fail(CacheError::Expired { requested, oldest }, out);
         };
@@ -256,9 +258,14 @@ struct Batch {
 }
 
 impl Batch {
-    fn take(snapshot: &Snapshot, selection: &Selection, after: Option<&str>) -> Self {
+    fn take(
+        cache: &Arc<Cache>,
+        snapshot: &Snapshot,
+        selection: &Selection,
+        after: Option<&str>,
+    ) -> Self {
         let (mut batch, mut last, mut size) = (Batch::default(), None, 0);
-        for (count, object) in snapshot.range(&selection.prefix, after).enumerate() {
+        for (count, object) in cache.candidates(snapshot, selection, after).enumerate() {
             if size >= PIECE || count == INITIAL_BATCH {
                 batch.more = true;
                 break;

@@ -23,6 +23,7 @@ impl Cache {
         let number = self.log().end() + u64::from(again);
         let (snapshot, events) = self.advance(loaded, number, since);
         self.write(|log| {
+            self.demand.lost();
             // Before the new state is visible: a watcher that finds its queue open has missed nothing.
             self.subscribers.clear();
             log.reset(revision, again);

@@ -7,16 +7,27 @@
 //! - a log of recent [`Event`]s. Watchers read it at their own pace; a watcher that falls off its end gets
 //!   [`CacheError::Expired`] and costs other readers neither memory nor time.
 //!
+//! A snapshot's set knows the number of objects below each branch (`object_set.rs`): what remains after a page is counted
+//! without a look at it. Lists and watches that select by equality or `in` among many objects look at those of an index
+//! (`index.rs`), which belongs to the snapshot, so that pages and past revisions have it, too. An index is built when a
+//! label or field is asked for again, beside the feed and in portions, and dropped when it is not used (`demand.rs`). It
+//! gives candidates: every object is matched all the same. All selectable fields are located in one pass over an object, at
+//! the first use of any (`wire/located.rs`).
+//!
 //! Since all caches follow one stream, they share one notion of progress: when it has reached a revision, every cache
 //! that follows it shows everything up to that revision. Consistent reads, bookmarks and a list's resourceVersion all
 //! come from that. `feed/followers.rs` describes when a cache follows the stream and what it shows while it does not.
 
 mod apply;
 mod damage;
+mod demand;
 mod epoch;
 mod feed;
+mod index;
+mod load;
 mod log;
 mod object;
+mod object_set;
 mod recall;
 mod selection;
 mod snapshot;
@@ -32,23 +43,26 @@ use kevel_clock::timer_now;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
+pub use self::demand::{INDEX_IDLE, INDEXED_OBJECTS, MAX_INDEXES};
 pub use self::feed::Caches;
 pub use self::log::{
     Change, EncoderId, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS,
 };
 pub use self::object::{Object, Span, Wire};
 pub use self::selection::Selection;
-pub use self::snapshot::Snapshot;
+pub use self::snapshot::{Candidates, Snapshot};
 pub use self::watch::{AHEAD_WAIT, Delivery, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher};
 pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
 use self::damage::Damage;
+use self::demand::IndexDemand;
 use self::epoch::{Progress, Shown};
 use self::feed::{Command, FeedFailures};
+use self::load::load;
 use self::log::Log;
 use self::selection::Selections;
 use self::watch::Subscribers;
-use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision, Unreadable, failpoint};
+use crate::{Damaged, Engine, Entry, Error, Revision, Unreadable};
 
 /// Time that a read waits for the cache to reach the requested revision.
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -167,6 +181,7 @@ pub struct Cache {
     recent: RwLock<Log>,
     subscribers: Subscribers,
     selections: Selections,
+    demand: IndexDemand,
     /// Number of the next event, for waiting watchers; closed with the cache.
     grown: signal::Sender<u64>,
     state: signal::Sender<State>,
@@ -230,6 +245,7 @@ impl Cache {
             recent: RwLock::default(),
             subscribers: Subscribers::default(),
             selections: Selections::default(),
+            demand: IndexDemand::default(),
             grown: signal::Sender::new(0),
             state: signal::Sender::new(State::Loading),
             rebuilt: ArcSwap::default(),
@@ -462,49 +478,6 @@ impl Cache {
 
     fn log(&self) -> std::sync::RwLockReadGuard<'_, Log> {
         self.recent.read().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// Page size of a load.
-const LOAD_PAGE: usize = 1000;
-
-/// Reads a resource from the engine, page by page at one revision.
-async fn load(
-    engine: &dyn Engine,
-    resource: &Resource,
-    revision: Option<Revision>,
-) -> Result<Snapshot, Error> {
-    let prefix = resource.prefix.as_bytes();
-    let mut options = RangeOptions { revision, limit: LOAD_PAGE, ..RangeOptions::default() };
-    let mut snapshot = Snapshot::default();
-    let mut page = engine.range(prefix, options.clone()).await?;
-    loop {
-        failpoint::reach(failpoint::LOADING);
-        options.revision = Some(page.revision);
-        let read = page.entries.last().map(|entry| &entry.key);
-        let damaged = page.damaged.last().map(|damaged| &damaged.key);
-        options.after = read.max(damaged).cloned();
-        // Reads the next page while this one is decoded.
-        let (entries, damaged) = (page.entries, page.damaged);
-        let next = async {
-            if page.more { Some(engine.range(prefix, options.clone()).await) } else { None }
-        };
-        let take_in = async {
-            tokio::task::yield_now().await;
-            for entry in entries {
-                kevel_compute::charge(4);
-                let Some(key) = key_below(&resource.prefix, &entry.key) else { continue };
-                snapshot.insert(Arc::new(resource.object(key, &entry)));
-            }
-            for damaged in damaged {
-                let Some(key) = key_below(&resource.prefix, &damaged.key) else { continue };
-                snapshot.insert(Arc::new(Object::damaged(key, &damaged)));
-            }
-        };
-        match tokio::join!(next, take_in).0 {
-            Some(read) => page = read?,
-            None => return Ok(snapshot.at(page.revision)),
-        }
     }
 }
 

@@ -65,7 +65,7 @@ impl Wire {
 /// An object in the watch cache.
 #[derive(Debug)]
 pub struct Object {
-    key: Box<str>,
+    key: Arc<str>,
     revision: Revision,
     wire: Result<Wire, Box<UnreadableValue>>,
     /// Whether a newer state has replaced this one in the cache.
@@ -129,6 +129,11 @@ impl Object {
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
     pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The key, to be kept without a copy.
+    pub(super) fn shared_key(&self) -> &Arc<str> {
         &self.key
     }
 

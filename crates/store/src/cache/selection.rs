@@ -40,6 +40,11 @@ impl Selection {
             && self.shard.as_ref().is_none_or(|shard| selects(shard, object))
     }
 
+    /// Whether every readable object below the prefix is selected.
+    pub fn selects_all(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty() && self.shard.is_none()
+    }
+
     fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
         match name {
             "metadata.name" => object.name(),

@@ -1,44 +1,11 @@
 //! All objects of a resource at one revision.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use imbl::OrdSet;
-
-use super::Object;
+use super::index::{IndexKey, Indexes, SnapshotIndex};
+use super::object_set::{Edge, MergedObjects, ObjectSet, SetObjects};
+use super::{Object, Selection};
 use crate::{Revision, prefix_end};
-
-/// An object in the set, ordered by key as the store orders keys.
-#[derive(Clone, Debug)]
-struct Placed(Arc<Object>);
-
-impl Borrow<str> for Placed {
-    fn borrow(&self) -> &str {
-        self.0.key()
-    }
-}
-
-impl PartialEq for Placed {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key() == other.0.key()
-    }
-}
-
-impl Eq for Placed {}
-
-impl PartialOrd for Placed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Placed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key().cmp(other.0.key())
-    }
-}
 
 /// Number of wire bytes of an object; 0 if it cannot be read.
 fn size(object: &Object) -> u64 {
@@ -49,10 +16,12 @@ fn size(object: &Object) -> u64 {
 /// a reader keeps its own as long as it likes without blocking writers.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    objects: OrdSet<Placed>,
+    objects: ObjectSet,
     /// Objects that cannot be read. A get returns them, so that the client sees the error; lists leave them out, so
     /// that they do not keep clients from reading the rest.
-    damaged: OrdSet<Placed>,
+    damaged: ObjectSet,
+    /// Indexes of `objects`.
+    indexes: Indexes,
     /// Wire bytes of `objects` together.
     bytes: u64,
     pub(super) revision: Revision,
@@ -81,12 +50,12 @@ impl Snapshot {
 
     /// Object of a key, readable or not.
     pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
-        self.objects.get(key).or_else(|| self.damaged.get(key)).map(|placed| &placed.0)
+        self.objects.get(key).or_else(|| self.damaged.get(key))
     }
 
     /// The objects that cannot be read.
     pub fn damaged(&self) -> impl Iterator<Item = &Arc<Object>> {
-        self.damaged.iter().map(|placed| &placed.0)
+        self.damaged.iter()
     }
 
     /// The first object below a prefix that no configured encryption key decrypts. A damaged value concerns one object;
@@ -97,9 +66,25 @@ impl Snapshot {
     }
 
     /// Whether nothing has changed between two snapshots of a resource. What was changed and changed back counts as
-    /// changed, except that all empty snapshots of a cache that was loaded without objects are the same.
+    /// changed, except that all empty snapshots are the same.
     pub fn has_same_objects(&self, other: &Snapshot) -> bool {
-        self.objects.ptr_eq(&other.objects) && self.damaged.ptr_eq(&other.damaged)
+        self.objects.is_same(&other.objects) && self.damaged.is_same(&other.damaged)
+    }
+
+    /// Snapshot of loaded objects. An engine returns them in order of key, apart from those that cannot be read.
+    pub(super) fn loaded(mut objects: Vec<Arc<Object>>, revision: Revision) -> Snapshot {
+        if !objects.is_sorted_by(|one, other| one.key() < other.key()) {
+            objects.sort_by(|one, other| one.key().cmp(other.key()));
+        }
+        let (mut readable, mut damaged, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for object in objects {
+            bytes += size(&object);
+            let part = if object.wire().is_ok() { &mut readable } else { &mut damaged };
+            part.push(object);
+        }
+        let (objects, damaged) =
+            (ObjectSet::from_sorted(readable), ObjectSet::from_sorted(damaged));
+        Snapshot { objects, damaged, indexes: Indexes::default(), bytes, revision }
     }
 
     /// The same objects at another revision.
@@ -108,22 +93,28 @@ impl Snapshot {
     }
 
     pub(super) fn insert(&mut self, object: Arc<Object>) {
-        let size = size(&object);
-        let (to, from) = match object.wire().is_ok() {
+        let is_readable = object.wire().is_ok();
+        let (to, from) = match is_readable {
             true => (&mut self.objects, &mut self.damaged),
             false => (&mut self.damaged, &mut self.objects),
         };
-        let moved = if from.is_empty() { None } else { from.remove(object.key()) };
-        let replaced = to.insert(Placed(object));
-        self.bytes += size;
-        self.bytes -=
-            moved.iter().chain(&replaced).map(|placed| self::size(&placed.0)).sum::<u64>();
+        let moved = from.remove(object.key());
+        let replaced = to.insert(object.clone());
+        self.bytes += size(&object);
+        self.bytes -= moved.iter().chain(&replaced).map(|object| size(object)).sum::<u64>();
+        // Of the two, only a readable one is in indexes.
+        let (before, after) = match is_readable {
+            true => (replaced.as_ref(), Some(&object)),
+            false => (moved.as_ref(), None),
+        };
+        self.indexes.change(before, after);
     }
 
     pub(super) fn remove(&mut self, key: &str) {
         let removed = self.objects.remove(key);
-        self.bytes -= removed.map_or(0, |placed| size(&placed.0));
+        self.bytes -= removed.as_ref().map_or(0, |object| size(object));
         self.damaged.remove(key);
+        self.indexes.change(removed.as_ref(), None);
     }
 
     /// The readable objects whose keys begin with `prefix` (`namespace/`, or empty for all), in order of key, from
@@ -133,22 +124,129 @@ impl Snapshot {
         prefix: &str,
         after: Option<&str>,
     ) -> impl Iterator<Item = &'s Arc<Object>> + use<'s> {
+        KeyBounds::new(prefix, after).of(&self.objects).inspect(|_| kevel_compute::charge(1))
+    }
+
+    /// Number of objects of a [`Snapshot::range`], without a look at them.
+    pub fn count(&self, prefix: &str, after: Option<&str>) -> usize {
+        KeyBounds::new(prefix, after).count(&self.objects)
+    }
+
+    /// Objects in order of key among which are all that a selection selects, from behind the key `after` if one is
+    /// given: of an index, if there is one that the selection can use, or of a [`Snapshot::range`].
+    pub(super) fn candidates<'s>(
+        &'s self,
+        selection: &Selection,
+        after: Option<&str>,
+    ) -> Candidates<'s> {
+        let bounds = KeyBounds::new(&selection.prefix, after);
+        if let Some(name) = selection.fields.requires_exact_match("metadata.name")
+            && let Some(key) = self.key_of(&selection.prefix, name)
+        {
+            let object = Some(self.objects.get(&key));
+            let object = object.flatten().filter(|object| bounds.have(object.key()));
+            return Candidates { objects: FoundObjects::One(object), index: None };
+        }
+        let found = self.indexes.best(selection, |set| bounds.count(set));
+        let Some(found) = found.filter(|found| found.count <= bounds.count(&self.objects)) else {
+            return Candidates {
+                objects: FoundObjects::All(bounds.of(&self.objects)),
+                index: None,
+            };
+        };
+        let sets = found.sets.iter().map(|set| bounds.of(set));
+        Candidates {
+            objects: FoundObjects::Indexed(MergedObjects::new(sets)),
+            index: Some(found.key),
+        }
+    }
+
+    /// Key of the object with a name; `None` if more than one object may have it.
+    fn key_of(&self, prefix: &str, name: &str) -> Option<String> {
+        // Objects of a resource all have a namespace, or none has.
+        let has_namespaces = || self.objects.iter().next().is_some_and(|o| o.key().contains('/'));
+        (!prefix.is_empty() || !has_namespaces()).then(|| format!("{prefix}{name}"))
+    }
+
+    /// The same objects with another index.
+    pub(super) fn indexed(&self, index: SnapshotIndex) -> Snapshot {
+        let mut snapshot = self.clone();
+        snapshot.indexes.add(index);
+        snapshot
+    }
+
+    /// The same objects without the indexes that are not to be kept.
+    pub(super) fn retaining(&self, keep: impl FnMut(&IndexKey) -> bool) -> Snapshot {
+        let mut snapshot = self.clone();
+        snapshot.indexes.retain(keep);
+        snapshot
+    }
+}
+
+/// Objects in order of key among which are all that a selection selects.
+#[derive(Debug)]
+pub struct Candidates<'s> {
+    objects: FoundObjects<'s>,
+    /// Index that was used.
+    pub(super) index: Option<IndexKey>,
+}
+
+#[derive(Debug)]
+enum FoundObjects<'s> {
+    One(Option<&'s Arc<Object>>),
+    Indexed(MergedObjects<'s>),
+    All(SetObjects<'s>),
+}
+
+impl Candidates<'_> {
+    /// Whether every object of the range is a candidate.
+    pub(super) fn are_all(&self) -> bool {
+        matches!(self.objects, FoundObjects::All(_))
+    }
+}
+
+impl<'s> Iterator for Candidates<'s> {
+    type Item = &'s Arc<Object>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        kevel_compute::charge(1);
+        match &mut self.objects {
+            FoundObjects::One(object) => object.take(),
+            FoundObjects::Indexed(objects) => objects.next(),
+            FoundObjects::All(objects) => objects.next(),
+        }
+    }
+}
+
+/// KeyBounds of a range of keys.
+struct KeyBounds<'k> {
+    start: Edge<'k>,
+    /// `None` for all keys that follow.
+    end: Option<String>,
+}
+
+impl<'k> KeyBounds<'k> {
+    fn new(prefix: &'k str, after: Option<&'k str>) -> Self {
         let end = prefix_end(prefix.as_bytes()).and_then(|end| String::from_utf8(end).ok());
         let start = match after {
-            Some(after) if after >= prefix => Bound::Excluded(after),
-            _ => Bound::Included(prefix),
+            Some(after) if after >= prefix => Edge::After(after),
+            _ => Edge::Before(prefix),
         };
-        let end = match &end {
-            Some(end) if !prefix.is_empty() => Bound::Excluded(end.as_str()),
-            _ => Bound::Unbounded,
-        };
-        let empty = matches!((start, end), (Bound::Excluded(s), Bound::Excluded(e)) if s >= e);
-        let range =
-            (!empty).then(|| self.objects.range::<(Bound<&str>, Bound<&str>), str>((start, end)));
-        range.into_iter().flatten().map(|placed| {
-            kevel_compute::charge(1);
-            &placed.0
-        })
+        KeyBounds { start, end: end.filter(|_| !prefix.is_empty()) }
+    }
+
+    fn count(&self, objects: &ObjectSet) -> usize {
+        let end = self.end.as_deref();
+        let end = end.map_or(objects.len(), |end| objects.rank(Edge::Before(end)));
+        end.saturating_sub(objects.rank(self.start))
+    }
+
+    fn of<'s>(&self, objects: &'s ObjectSet) -> SetObjects<'s> {
+        objects.from(self.start, self.count(objects))
+    }
+
+    fn have(&self, key: &str) -> bool {
+        !self.start.is_behind(key) && self.end.as_deref().is_none_or(|end| key < end)
     }
 }
 

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::monotonic_now;
 use kevel_compute::Metered;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
@@ -23,7 +24,9 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
 use self::followers::{BacklogLimit, Followers, Load};
 pub(super) use self::troubles::FeedFailures;
 use super::damage::Damage;
+use super::demand::BuiltIndex;
 use super::epoch::{Epoch, Progress, Shown};
+use super::index::IndexKey;
 use super::{Cache, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse, failpoint};
@@ -56,6 +59,8 @@ pub(super) enum Command {
     Remove(String),
     /// A reader waits for progress.
     Progress,
+    /// Selections ask for an index.
+    Index(Arc<Cache>, IndexKey),
     /// The engine's revision went back in this epoch: its history was replaced.
     Rewound {
         epoch: Epoch,
@@ -82,6 +87,7 @@ impl Caches {
             troubles: troubles.clone(),
             loads: JoinSet::new(),
             orders: HashMap::new(),
+            builds: JoinSet::new(),
         };
         let deaths = Deaths::default();
         let task = tokio::spawn(deaths.clone().watch_over("the watch cache", feed.run(inbox)));
@@ -193,6 +199,8 @@ struct Feed {
     troubles: Arc<FeedFailures>,
     loads: JoinSet<Result<Snapshot>>,
     orders: HashMap<Id, (Load, AbortHandle)>,
+    /// Indexes that are built.
+    builds: JoinSet<(Arc<Cache>, BuiltIndex)>,
 }
 
 /// The engine's watch, or the attempts to open it.
@@ -243,6 +251,11 @@ impl Feed {
                     Heard::Said(Err(error)) => source = self.broken(error),
                 },
                 Some(done) = self.loads.join_next_with_id() => self.loaded(done),
+                Some(done) = self.builds.join_next() => {
+                    if let Ok((cache, built)) = done {
+                        cache.install_index(built);
+                    }
+                }
                 command = inbox.recv() => match command {
                     Some(Command::Add(cache)) => {
                         let order = self.followers.add(cache);
@@ -254,6 +267,7 @@ impl Feed {
                         self.drop_unexpected();
                     }
                     Some(Command::Progress) => source.request_progress(),
+                    Some(Command::Index(cache, key)) => self.build(cache, key),
                     Some(Command::Rewound { epoch, reached, current }) => {
                         if self.followers.is_in(epoch) {
                             let (requested, current) = (reached, current);
@@ -263,7 +277,10 @@ impl Feed {
                     None => return,
                 },
                 _ = sweep.tick() => {
-                    self.followers.caches().for_each(|cache| cache.subscribers.sweep());
+                    for cache in self.followers.caches() {
+                        cache.subscribers.sweep();
+                        cache.drop_idle_indexes(monotonic_now());
+                    }
                 }
             }
         }
@@ -359,6 +376,13 @@ impl Feed {
             let handle = self.loads.spawn(Metered::task(Box::pin(load), &name));
             self.orders.insert(handle.id(), (order, handle));
         }
+    }
+
+    /// Builds an index beside the feed, in portions.
+    fn build(&mut self, cache: Arc<Cache>, key: IndexKey) {
+        let name = format!("index of {}", cache.prefix());
+        let build = async move { (cache.clone(), cache.build(key).await) };
+        self.builds.spawn(Metered::task(Box::pin(build), &name));
     }
 
     fn loaded(&mut self, done: Result<(Id, Result<Snapshot>), JoinError>) {
