@@ -1,5 +1,8 @@
 //! Keeps the graph up to date with the caches of its objects.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +11,11 @@ use kevel_api::value::Value;
 use kevel_registry::storage::Storage;
 use kevel_registry::storages::Storages;
 use kevel_server::lifecycle::Tasks;
-use kevel_store::cache::{At, CacheError, Object, Selection};
+use kevel_store::cache::{At, CacheError, Event, Object, Selection};
 
 use super::NodeAuthorizer;
 use super::graph::Kind;
+use super::projection::Projection;
 
 /// Delay before a follower lists again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -63,30 +67,45 @@ async fn follow_once(
     let is_gone = |key: &str| snapshot.get(key).is_none_or(|object| object.wire().is_err());
     let gone: Vec<Box<str>> = known.iter().filter(|key| is_gone(key)).cloned().collect();
     gone.iter().for_each(|key| node.set(kind, key, None));
-    known.clear();
+    known.retain(|key| !is_gone(key));
     for object in snapshot.range("", None) {
-        known.insert(object.key().into());
-        node.set(kind, object.key(), read(storage, object).as_ref());
+        let was_known = !known.insert(object.key().into());
+        let projection = Projection::new(kind, object);
+        if was_known || !projection.is_without_node() {
+            node.set(kind, object.key(), read(&projection, object).as_ref());
+        }
     }
     drop(snapshot);
     let mut seen = Vec::new();
     loop {
         watcher.next(&mut seen).await?;
-        for event in seen.drain(..).map(|delivery| delivery.event) {
-            let Some(shown) = event.current().or(event.previous()) else { continue };
-            let object = event.current().and_then(|object| read(storage, object));
-            match event.current() {
-                Some(_) => known.insert(shown.key().into()),
-                None => known.remove(shown.key()),
-            };
-            node.set(kind, shown.key(), object.as_ref());
+        for delivery in seen.drain(..) {
+            take(node, kind, &delivery.event, known);
         }
     }
 }
 
-/// An object's tree. One that cannot be read leads nowhere.
-fn read(storage: &Storage, object: &Object) -> Option<Value> {
-    let wire = object.wire().map_err(str::to_owned);
-    let value = wire.and_then(|wire| storage.read(wire));
+/// Takes in an event. Most change nothing that the graph is made of.
+fn take(node: &NodeAuthorizer, kind: Kind, event: &Event, known: &mut HashSet<Box<str>>) {
+    let readable = |object: &&Arc<Object>| object.wire().is_ok();
+    let Some(object) = event.current().filter(readable) else {
+        let Some(shown) = event.current().or(event.previous()) else { return };
+        known.remove(shown.key());
+        return node.set(kind, shown.key(), None);
+    };
+    let was_known = !known.insert(object.key().into());
+    let projection = Projection::new(kind, object);
+    let is_same = match event.previous().filter(readable).filter(|_| was_known) {
+        Some(previous) => projection == Projection::new(kind, previous),
+        None => !was_known && projection.is_without_node(),
+    };
+    if !is_same {
+        node.set(kind, object.key(), read(&projection, object).as_ref());
+    }
+}
+
+/// A tree of the parts. An object that cannot be read leads nowhere.
+fn read(projection: &Projection<'_>, object: &Object) -> Option<Value> {
+    let value = projection.decode(object);
     value.inspect_err(|error| tracing::warn!(key = object.key(), error, "unreadable object")).ok()
 }

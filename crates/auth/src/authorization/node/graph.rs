@@ -7,7 +7,7 @@ use kevel_api::references;
 use kevel_api::value::Value;
 
 /// Annotation of mirror pods: a kubelet shows its static pods by them.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The kinds of objects that nodes have to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -232,7 +232,7 @@ fn needed_by(pod: &Value) -> Vec<Vertex> {
 }
 
 #[cfg(test)]
-mod model;
+pub(super) mod model;
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 
 mod follow;
 mod graph;
+mod projection;
 #[cfg(test)]
 mod tests;
 

@@ -12,10 +12,10 @@ const OF_NODE: [Kind; 3] =
     [Kind::VolumeAttachment, Kind::ResourceSlice, Kind::PodCertificateRequest];
 
 /// Numbers that look random, the same in every run.
-struct Random(u64);
+pub(in super::super) struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -34,7 +34,7 @@ impl Random {
 
 /// The facts of a pod that matter here.
 #[derive(Clone, Debug)]
-struct PodFacts {
+pub(in super::super) struct PodFacts {
     namespace: &'static str,
     name: String,
     node: String,
@@ -57,8 +57,8 @@ struct VolumeFacts {
 }
 
 #[derive(Debug, Default)]
-struct World {
-    pods: BTreeMap<String, PodFacts>,
+pub(in super::super) struct World {
+    pub pods: BTreeMap<String, PodFacts>,
     volumes: BTreeMap<String, VolumeFacts>,
     others: BTreeMap<(Kind, String), String>,
 }
@@ -72,7 +72,7 @@ fn list(of: &[usize], item: impl Fn(&usize) -> String) -> String {
 }
 
 impl PodFacts {
-    fn random(random: &mut Random, namespace: &'static str, name: String) -> Self {
+    pub fn random(random: &mut Random, namespace: &'static str, name: String) -> Self {
         PodFacts {
             namespace,
             name,
@@ -89,6 +89,10 @@ impl PodFacts {
     }
 
     fn object(&self) -> Value {
+        read(&self.text())
+    }
+
+    pub fn text(&self) -> String {
         let (namespace, name, node) = (self.namespace, &self.name, &self.node);
         let annotations = match self.mirror {
             true => r#","annotations":{"kubernetes.io/config.mirror":"x"}"#,
@@ -110,9 +114,9 @@ impl PodFacts {
             format!(r#","status":{{"extendedResourceClaimStatus":{{"resourceClaimName":"r{n}"}}}}"#)
         });
         let (account, extended) = (account.unwrap_or_default(), extended.unwrap_or_default());
-        read(&format!(
+        format!(
             r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}"{annotations}}},"spec":{{"nodeName":"{node}"{account},"imagePullSecrets":[{secrets}],"volumes":[{volumes}],"resourceClaims":[{claims}]}}{extended}}}"#
-        ))
+        )
     }
 
     /// Whether the pod names an object.
@@ -228,7 +232,7 @@ impl World {
         }
     }
 
-    fn assert_equal(&self, graph: &Graph) -> usize {
+    pub fn assert_equal(&self, graph: &Graph) -> usize {
         let mut led = 0;
         let mut compare = |kind: Kind, namespace: &str, name: &str| {
             for node in NODES.into_iter().chain([""]) {
