@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Result;
 
-/// What the name of a package ends with when the server runs the controllers of its tests.
+/// Suffix of the name of a package whose controllers run in the server.
 const SUFFIX: &str = "+controllers";
 /// Environment variable with the names of these controllers, for the shim.
 pub const VARIABLE: &str = "KUBE_INTEGRATION_CONTROLLERS";
@@ -146,7 +146,7 @@ pub fn replace(module: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the copies are made of, for the stamp.
+/// Inputs of the copies, for the stamp.
 pub fn facts() -> impl std::hash::Hash {
     REPLACED.map(|replaced| {
         (replaced.file, replaced.declaration, replaced.controller, replaced.instead)

@@ -323,7 +323,7 @@ fn join(branches: &mut Vec<Branch>, at: usize) {
 /// Objects of a set in order of key.
 #[derive(Clone, Debug)]
 pub(super) struct SetObjects<'s> {
-    /// What is left of the nodes on the way from the root.
+    /// Remaining children of the nodes on the path from the root.
     inner: Vec<slice::Iter<'s, Branch>>,
     leaf: slice::Iter<'s, Arc<Object>>,
     /// Number of objects that are left at most.
