@@ -13,7 +13,7 @@ use super::proto::{
     EncryptRequest, EncryptResponse, EncryptedObject, SEED, StatusRequest, StatusResponse,
 };
 use super::seed::{SEED_LENGTH, Seed};
-use super::{ENCRYPT, Plugin, STATUS, Source, State};
+use super::{DecryptedSeed, ENCRYPT, Plugin, STATUS, State};
 use crate::transformer::random;
 
 /// Accepted API versions, which are equivalent.
@@ -144,7 +144,7 @@ impl Plugin {
     }
 
     /// A new seed, and its encrypted form.
-    async fn generate(&self, uid: &str) -> Result<(Source, EncryptedObject), String> {
+    async fn generate(&self, uid: &str) -> Result<(DecryptedSeed, EncryptedObject), String> {
         let started = Stopwatch::start();
         let mut seed = Vec::new();
         let made = random(SEED_LENGTH, &mut seed);
@@ -164,7 +164,7 @@ impl Plugin {
         };
         check_source(&object)?;
         let key_id_hash = sha256(object.key_id.as_bytes());
-        Ok((Source { cipher, key_id_hash }, object))
+        Ok((DecryptedSeed { cipher, key_id_hash }, object))
     }
 
     /// Calls the plug-in once, and polls it from then on, as long as it is used. A plug-in that does not answer does

@@ -28,11 +28,11 @@ async fn write(engine: &Arc<dyn Engine>, number: usize) {
     match old {
         // Another value of the label, or none.
         Some(old) if number % 3 == 0 => {
-            drop(engine.delete(key.as_bytes(), old.mod_revision).await.unwrap());
+            let _ = engine.delete(key.as_bytes(), old.mod_revision).await.unwrap();
         }
         Some(old) => {
             let value = stored(number + 1);
-            drop(engine.update(key.as_bytes(), value, old.mod_revision, None).await.unwrap());
+            let _ = engine.update(key.as_bytes(), value, old.mod_revision, None).await.unwrap();
         }
         None => drop(engine.create(key.as_bytes(), stored(number), None).await.unwrap()),
     }
@@ -135,7 +135,9 @@ async fn number_of_indexes_is_limited() {
     let all: Vec<Selection> =
         (0..2 * MAX_INDEXES).map(|i| selection(&cache, &format!("l{i}=x"), "")).collect();
     for _ in 0..3 {
-        all.iter().for_each(|selection| drop(list(&cache, &cache.latest(), selection)));
+        for selection in &all {
+            let _ = list(&cache, &cache.latest(), selection);
+        }
     }
     let indexed = || all.iter().filter(|one| list(&cache, &cache.latest(), one)).count();
     until(async || indexed() == MAX_INDEXES).await;
