@@ -22,6 +22,7 @@ mod float;
 mod from_json;
 mod go_syntax;
 mod key_order;
+mod lines;
 mod parser;
 mod reader;
 mod resolve;
@@ -36,6 +37,7 @@ use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 
 pub use error::Error;
+pub use lines::line_of;
 pub use to_json::Json;
 
 use crate::json::{self, Unknown};
