@@ -46,6 +46,8 @@ pub struct CompletedOptions {
     pub admission_plugins: Vec<&'static str>,
     /// Time of the server. Not a flag: a test sets one that it moves.
     pub clock: Clock,
+    /// Whether the server has no port: see [`CompletedOptions::without_port`].
+    pub in_process: bool,
 }
 
 /// A serving certificate to make.
@@ -138,6 +140,7 @@ impl ServerRunOptions {
         Ok(CompletedOptions {
             admission_plugins: self.admission.enabled_plugins(&self.given),
             clock: Clock::system(),
+            in_process: false,
             flags: self,
             feature_gates,
             effective_version,
@@ -308,6 +311,17 @@ impl ServerRunOptions {
 }
 
 impl CompletedOptions {
+    /// The options of a server without a port and without keys: it makes no files, and only its own process asks it. It
+    /// issues no tokens.
+    #[must_use]
+    pub fn without_port(mut self) -> Self {
+        self.in_process = true;
+        self.own_pki = None;
+        self.flags.authentication.service_account_key_file.clear();
+        self.flags.misc.service_account_signing_key_file.clear();
+        self
+    }
+
     /// ID of this server in its cluster, as in its identity lease.
     pub fn server_id(&self) -> String {
         kevel_component::identity::server_id(&self.hostname)

@@ -17,9 +17,10 @@ use super::storage::embedded_folder;
 use crate::options::{CompletedOptions, StorageKind, has_address, loopback};
 
 /// Serving certificates, and trusted CA bundles.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Certificates {
-    pub tls: Arc<Tls>,
+    /// TLS of the port, if there is one.
+    pub tls: Option<Arc<Tls>>,
     /// CA bundle of client certificates.
     pub client_ca: Option<Arc<Dynamic<CaBundle>>>,
     /// CA bundle of front proxies (request headers).
@@ -30,6 +31,9 @@ pub struct Certificates {
 
 impl Certificates {
     pub fn new(options: &CompletedOptions, metrics: &Metrics) -> Result<Self, String> {
+        if options.in_process {
+            return Ok(Certificates::default());
+        }
         let flags = &options.flags;
         let own = options.own_pki.as_ref().map(|folder| make_own(options, folder)).transpose()?;
         let client_ca_file = match flags.authentication.client_ca_file.as_str() {
@@ -61,7 +65,7 @@ impl Certificates {
         };
         let authorities = client_ca.iter().chain(&request_header_ca).cloned().collect();
         let tls = Tls::new(&tls_options, &certificates, authorities)?;
-        Ok(Certificates { tls: Arc::new(tls), client_ca, request_header_ca, own })
+        Ok(Certificates { tls: Some(Arc::new(tls)), client_ca, request_header_ca, own })
     }
 }
 

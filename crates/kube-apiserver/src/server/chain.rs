@@ -70,7 +70,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
         ..handlers::chain_config(&config, &metrics, audit.clone(), all.to_vec())
     };
     let handler = chain::build(ui::admit(&config.options, filters), front);
-    Ok(prepared(config, &metrics, audit, own, handler))
+    Ok(prepared(config, &metrics, audit, own, handler, all))
 }
 
 /// REST handlers that all servers share.
@@ -112,6 +112,7 @@ fn prepared(
     audit: Option<Arc<Auditor>>,
     internal: Arc<dyn Handler>,
     handler: Arc<dyn Handler>,
+    tables: [Arc<Resources>; 4],
 ) -> PreparedServer {
     let ui = ui::front(&config, &handler);
     // Before the chain: the page itself is for everybody, and requests of its sessions begin there.
@@ -122,10 +123,14 @@ fn prepared(
         limits.streams = streams;
     }
     let shutdown_timeout = config.shutdown.http_timeout();
-    let (tls, listener) = (config.certificates.tls.clone(), config.listener);
     let handshake_errors = Arc::new(HandshakeErrors::new(metrics.tls_handshake_errors.clone()));
+    let clock = config.options.clock;
+    let serving = config.listener.zip(config.certificates.tls).map(|(listener, tls)| {
+        SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors, clock }
+    });
     PreparedServer {
         handler,
+        tables,
         ui,
         internal,
         audit,
@@ -133,14 +138,7 @@ fn prepared(
         authorization: config.authorization,
         storages: config.storages,
         shutdown: config.shutdown,
-        serving: SecureServing {
-            listener,
-            tls,
-            limits,
-            shutdown_timeout,
-            handshake_errors,
-            clock: config.options.clock,
-        },
+        serving,
         stand_in: config.stand_in,
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),

@@ -48,7 +48,8 @@ pub struct Config {
     pub metrics: Arc<Metrics>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
-    pub listener: TcpListener,
+    /// The port, unless the server is in-process.
+    pub listener: Option<TcpListener>,
     pub certificates: Certificates,
     /// The ways out of the server.
     pub egress: EgressSelector,
@@ -104,7 +105,10 @@ impl Config {
         let shutdown = shutdown(&options);
         // Before anything is made or opened: a file that is wrong must not have changed anything.
         flag_files::check(&options.flags).map_err(|error| error.to_string())?;
-        let listener = bind(&mut options).map_err(|error| error.to_string())?;
+        let listener = match options.in_process {
+            true => None,
+            false => Some(bind(&mut options).map_err(|error| error.to_string())?),
+        };
         let encryption = encryption::transformers(&options, &metrics).await?;
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options, &metrics)?;

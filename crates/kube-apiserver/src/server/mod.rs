@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use kevel_component::signals::Signal;
 use kevel_registry::backends::Backends;
+use kevel_registry::resource::Resources;
 use kevel_registry::storages::Storages;
 use kevel_server::audit::Auditor;
 use kevel_server::certificates::Pki;
@@ -155,8 +156,10 @@ pub struct PreparedServer {
     pub lifecycle: Arc<Lifecycle>,
     /// Timing of the shutdown.
     pub shutdown: Shutdown,
-    /// The port, with its TLS configuration and limits.
-    pub serving: SecureServing,
+    /// The served resources: of the aggregator, built-in ones, definitions of custom ones, custom ones.
+    pub tables: [Arc<Resources>; 4],
+    /// The port, with its TLS configuration and limits, unless the server is in-process.
+    pub serving: Option<SecureServing>,
     /// Auditor; `None` without a policy or a backend.
     pub audit: Option<Arc<Auditor>>,
     /// Stand-in for etcd that the store belongs to, if it is one.
@@ -187,11 +190,26 @@ impl PreparedServer {
         Ok(running)
     }
 
+    /// Starts a server without a port, and runs the post-start hooks to their end.
+    pub async fn start_in_process(self) -> Result<InProcessServer, Box<dyn Error>> {
+        self.authorization.follow(&self.storages, &self.lifecycle.tasks);
+        let server = InProcessServer {
+            handler: self.internal,
+            tables: self.tables,
+            _lifecycle: self.lifecycle.clone(),
+            _backends: self.backends,
+        };
+        self.lifecycle.hooks.run_post_start(self.lifecycle.hook_context()).await?;
+        self.lifecycle.signals.has_been_ready.signal();
+        Ok(server)
+    }
+
     /// Opens the port and starts the background tasks.
     fn serve(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
         self.authorization.follow(&self.storages, &self.lifecycle.tasks);
-        let serving = serving::serve(self.serving, self.handler, &stop_http)?;
+        let secure = self.serving.ok_or("the server has no port")?;
+        let serving = serving::serve(secure, self.handler, &stop_http)?;
         let context = self.lifecycle.hook_context();
         let kubeconfig = self.pki.as_ref().map(|pki| pki.kubeconfig.display().to_string());
         if let Some(pki) = self.pki {
@@ -212,6 +230,22 @@ impl PreparedServer {
             backends: self.backends,
             tracer: self.tracer,
         })
+    }
+}
+
+/// A server that only its own process asks. It ends with its runtime.
+pub struct InProcessServer {
+    /// Answers requests that say as which user they are: nobody is authenticated.
+    pub handler: Arc<dyn Handler>,
+    /// The served resources, as [`PreparedServer::tables`].
+    pub tables: [Arc<Resources>; 4],
+    _lifecycle: Arc<Lifecycle>,
+    _backends: Backends,
+}
+
+impl std::fmt::Debug for InProcessServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcessServer").finish_non_exhaustive()
     }
 }
 
