@@ -1,7 +1,7 @@
 //! The command: from arguments to a running server.
 
 use crate::options::{ServerRunOptions, Suggestion, VersionRequest};
-use crate::{help, logging, server, store};
+use crate::{check, help, logging, server, store};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_features::{BINARY, FeatureGates, Notice};
@@ -24,8 +24,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     set_build(BUILD);
     let mut arguments: Vec<String> =
         arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
-    if arguments.first().is_some_and(|first| first == "store") {
-        return store::main(arguments.drain(1..));
+    match arguments.first().map(String::as_str) {
+        Some("check") => return check::main(arguments.drain(1..)),
+        Some("store") => return store::main(arguments.drain(1..)),
+        _ => {}
     }
     let mut options = ServerRunOptions::default();
     let parsed = match options.parse(arguments) {

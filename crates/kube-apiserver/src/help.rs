@@ -6,7 +6,7 @@ use crate::flags::{Flag, Section, Value};
 /// are not wrapped.
 pub fn help(sections: &[&dyn Section], columns: usize) -> String {
     let mut out = String::from(LONG);
-    out.push_str("\n\nUsage:\n  kube-apiserver [flags]\n  kube-apiserver store VERB\n");
+    out.push_str("\n\nUsage:\n  kube-apiserver [flags]\n  kube-apiserver check -f FILES\n  kube-apiserver store VERB\n");
     for section in sections {
         let mut name = section.name().to_owned();
         if let Some(first) = name.get_mut(..1) {

@@ -1,6 +1,8 @@
 //! The `kube-apiserver` command: flags become options, options are completed and validated, and
-//! the server runs on them. `kube-apiserver store` looks after a store without a server.
+//! the server runs on them. `kube-apiserver store` looks after a store without a server, `kube-apiserver check` checks
+//! manifests without a cluster.
 
+pub mod check;
 pub mod command;
 pub mod flags;
 pub mod help;

@@ -6,6 +6,7 @@ use kube_apiserver::options::{Admission, Global, Kevel, Logs, Misc, ServerRunOpt
 const NO_TERMINAL: &str = r#"
 Usage:
   kube-apiserver [flags]
+  kube-apiserver check -f FILES
   kube-apiserver store VERB
 
 Kevel flags:
@@ -24,6 +25,7 @@ Global flags:
 const TERMINAL: &str = r#"
 Usage:
   kube-apiserver [flags]
+  kube-apiserver check -f FILES
   kube-apiserver store VERB
 
 Kevel flags:

@@ -14,19 +14,26 @@ use super::{parser, reader};
 /// assert_eq!(line_of(document, "spec.containers[0].ports[1].name"), Some(3));
 /// ```
 pub fn line_of(input: &[u8], path: &str) -> Option<usize> {
-    if input.len() > super::MAX_INPUT {
-        return None;
-    }
-    let input = reader::read(input);
-    let document = parser::parse(&input).ok()?;
-    let mut found = Found { line: document.line(0), steps: 0 };
-    let mut walk = Walk { document: &document, budget: MAX_STEPS };
-    walk.follow(0, path, 0, &mut found);
-    usize::try_from(found.line).ok()?.checked_add(1)
+    lines_of(input, [path]).pop().flatten()
 }
 
-/// Limit on the nodes that are looked at: lists without an index are searched.
-const MAX_STEPS: usize = 1 << 20;
+/// Lines of several fields; the document is read once. See [`line_of`].
+pub fn lines_of<'p>(input: &[u8], paths: impl IntoIterator<Item = &'p str>) -> Vec<Option<usize>> {
+    let paths = paths.into_iter();
+    let input = reader::read(input.get(..super::MAX_INPUT).unwrap_or(input));
+    let Ok(document) = parser::parse(&input) else { return paths.map(|_| None).collect() };
+    let mut walk = Walk { document: &document, budget: MAX_STEPS };
+    let line = |path| {
+        let mut found = Found { line: document.line(0), steps: 0 };
+        walk.follow(0, path, 0, &mut found);
+        usize::try_from(found.line).ok()?.checked_add(1)
+    };
+    paths.map(line).collect()
+}
+
+/// Limit on the nodes that are looked at for all paths together. Fields that are not found within it are at what would
+/// contain them.
+const MAX_STEPS: usize = 1 << 26;
 /// Limit on the steps of a path, which the walk descends by recursion.
 const MAX_PATH: usize = 128;
 
@@ -57,6 +64,10 @@ impl Walk<'_> {
             }
             View::Sequence(end) => match index(path) {
                 Some((index, rest)) => {
+                    self.budget = self.budget.saturating_sub(index.min(end as usize));
+                    if self.budget == 0 {
+                        return false;
+                    }
                     let Some(item) = self.items(id + 1, end).nth(index) else { return false };
                     self.reach(item, steps, found);
                     self.follow(item, rest, steps + 1, found)

@@ -37,7 +37,7 @@ use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 
 pub use error::Error;
-pub use lines::line_of;
+pub use lines::{line_of, lines_of};
 pub use to_json::Json;
 
 use crate::json::{self, Unknown};

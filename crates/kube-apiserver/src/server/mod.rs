@@ -44,6 +44,7 @@ mod ui;
 mod webhook_files;
 
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ use kevel_trace::TraceProvider;
 use kevel_ui::Front;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
 
 use self::announcement::Announcement;
 use self::authorization::Authorization;
@@ -75,7 +77,7 @@ const EVENT_INTERVAL: u32 = 16;
 
 /// The stack of a worker, of which the pages that are used count. Documents nest up to a thousand levels, and each level of
 /// a merge costs a few KiB in a build that is not optimised.
-const STACK: usize = 16 << 20;
+pub const STACK: usize = 16 << 20;
 
 /// Most threads beside the workers. A request that leaves its worker holds one while it waits for a permit and computes;
 /// if there were none left, the worker that it leaves would have no thread. Far more than the requests that priority and
@@ -85,12 +87,7 @@ const MAX_BLOCKING_THREADS: usize = 4096;
 /// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     raise_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .event_interval(EVENT_INTERVAL)
-        .thread_stack_size(STACK)
-        .max_blocking_threads(MAX_BLOCKING_THREADS)
-        .build()?;
+    let runtime = runtime()?;
     let result = runtime.block_on(async {
         let announcement = Announcement::new(&options);
         // etcd and hooks may take as long as they like to start; a stop is not kept waiting.
@@ -129,6 +126,16 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     // Nothing can complete the remaining tasks: drop them.
     runtime.shutdown_background();
     result
+}
+
+/// A runtime as a server needs it.
+pub fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .event_interval(EVENT_INTERVAL)
+        .thread_stack_size(STACK)
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .build()
 }
 
 /// Takes as many file descriptors as the system allows, one for each client: the limit that a process

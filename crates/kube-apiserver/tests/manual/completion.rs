@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::PROGRAM;
-use crate::usage::{Completion, FlagUsage, Usage};
+use crate::usage::{CommandFlag, CommandUsage, Completion, FlagUsage, Usage};
 
 const MADE: &str = "# Made from the declared flags: cargo test -p kube-apiserver --test manual\n";
 
@@ -20,6 +20,10 @@ pub fn bash(usage: &Usage) -> String {
     script.push_str("  COMPREPLY=()\n  case ${COMP_WORDS[1]} in\n");
     for command in &usage.commands {
         let _ = writeln!(script, "  {})", command.name);
+        if command.verbs.is_empty() {
+            bash_flags(&mut script, command);
+            continue;
+        }
         script.push_str("    if [ \"$COMP_CWORD\" -eq 2 ]; then\n");
         let words = command.verbs.join(" ");
         let _ = writeln!(
@@ -59,12 +63,62 @@ pub fn bash(usage: &Usage) -> String {
     script
 }
 
+/// The flags of a command that takes files.
+fn bash_flags(script: &mut String, command: &CommandUsage) {
+    script.push_str("    case $previous in\n");
+    for flag in &command.flags {
+        if let Completion::Choice(choices) = flag.completion {
+            let _ = writeln!(script, "    --{}) words=\"{}\" ;;", flag.name, choices.join(" "));
+        }
+    }
+    let names: Vec<String> = command.flags.iter().map(|flag| format!("--{}", flag.name)).collect();
+    let _ = writeln!(
+        script,
+        "    *) case $current in -*) words=\"{}\" ;; *) with_file=1 ;; esac ;;\n    esac ;;",
+        names.join(" ")
+    );
+}
+
+/// Arguments of `_arguments` and options of fish's `complete` for a flag of a command.
+fn zsh_flag(flag: &CommandFlag) -> String {
+    let (name, summary) = (&flag.name, flag.summary.replace('\'', "'\\''"));
+    match flag.completion {
+        Completion::Switch => format!("'--{name}[{summary}]'"),
+        Completion::Choice(choices) => {
+            format!("'--{name}=[{summary}]:value:({})'", choices.join(" "))
+        }
+        Completion::File => format!("'*--{name}=[{summary}]:file:_files'"),
+        Completion::Other => format!("'--{name}=[{summary}]:value: '"),
+    }
+}
+
+fn fish_flag(flag: &CommandFlag) -> String {
+    let (name, summary) = (&flag.name, flag.summary.replace('\'', "\\'"));
+    let value = match flag.completion {
+        Completion::Switch => String::new(),
+        Completion::Choice(choices) => format!(" -x -a '{}'", choices.join(" ")),
+        Completion::File => " -r -F".to_owned(),
+        Completion::Other => " -x".to_owned(),
+    };
+    format!("-l {name}{value} -d '{summary}'")
+}
+
 /// Zsh: the arguments of `_arguments`.
 pub fn zsh(usage: &Usage) -> String {
     let mut script = format!("#compdef {PROGRAM}\n{MADE}\n");
     script.push_str("if (( CURRENT > 2 )); then\n  case $words[2] in\n");
     for command in &usage.commands {
         let verbs = command.verbs.join(" ");
+        if command.verbs.is_empty() {
+            let flags: Vec<String> = command.flags.iter().map(zsh_flag).collect();
+            let _ = writeln!(
+                script,
+                "  {}) _arguments {} '*:file:_files'; return ;;",
+                command.name,
+                flags.join(" ")
+            );
+            continue;
+        }
         let _ = writeln!(
             script,
             "  {}) _arguments '2:verb:({verbs})' '*:file:_files'; return ;;",
@@ -103,6 +157,13 @@ pub fn fish(usage: &Usage) -> String {
         let _ = writeln!(script, "complete -c {PROGRAM} -n {first} -a {name}");
         let verbs = command.verbs.join(" ");
         let seen = format!("__fish_seen_subcommand_from {name}");
+        if command.verbs.is_empty() {
+            let _ = writeln!(script, "complete -c {PROGRAM} -n '{seen}' -F");
+            for flag in &command.flags {
+                let _ = writeln!(script, "complete -c {PROGRAM} -n '{seen}' {}", fish_flag(flag));
+            }
+            continue;
+        }
         let without = format!("{seen}; and not __fish_seen_subcommand_from {verbs}");
         let _ = writeln!(script, "complete -c {PROGRAM} -n '{without}' -a '{verbs}'");
         let with = format!("{seen}; and __fish_seen_subcommand_from {verbs}");

@@ -75,13 +75,22 @@ fn man_shows_every_flag() {
     for flag in Usage::read().flags() {
         assert!(shown.contains(&format!("--{}", flag.name)), "{}", flag.name);
     }
-    for text in ["kube-apiserver store", "EXIT STATUS", "./kevel-data/admin.kubeconfig"] {
+    for text in [
+        "kube-apiserver store",
+        "kube-apiserver check",
+        "--ignore-missing-schemas",
+        "EXIT STATUS",
+        "./kevel-data/admin.kubeconfig",
+    ] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
 }
 
 /// Words up to the cursor, and what is offered there.
-const COMPLETED: [(&[&str], &[&str]); 6] = [
+const COMPLETED: [(&[&str], &[&str]); 9] = [
+    (&["che"], &["check"]),
+    (&["check", "--warn"], &["--warnings-as-errors"]),
+    (&["check", "--output", "s"], &["sarif"]),
     (&["--storage-m"], &["--storage-media-type"]),
     (&["st"], &["store"]),
     (&["store", "ba"], &["backup"]),

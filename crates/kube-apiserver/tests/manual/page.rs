@@ -31,10 +31,10 @@ const END: &str = r"
 .SH EXIT STATUS
 .TP
 .B 0
-The server was stopped by SIGTERM or SIGINT, or the command has done its work.
+The server was stopped by SIGTERM or SIGINT, or the command has done its work and found nothing wrong.
 .TP
 .B 1
-The server cannot start, or the command has failed; the last line on standard error says why.
+The server cannot start, or the command has failed or found errors; the last line on standard error says why.
 .TP
 .B 2
 Wrong arguments of a command.
@@ -48,6 +48,9 @@ A server on its own store, and a client:
 .TP
 A backup while the server runs:
 .B @PROGRAM@ store backup /tmp/try/db /tmp/backup
+.TP
+Manifests, checked without a cluster:
+.B @PROGRAM@ check \-f deploy/
 .SH SEE ALSO
 .BR kubectl (1),
 .BR etcd (1)
@@ -90,7 +93,9 @@ pub fn make(usage: &Usage) -> String {
 fn command(page: &mut String, usage: &str) {
     for line in usage.lines().filter(|line| *line != "Usage:") {
         let (form, description) = line.trim().split_once("  ").unwrap_or((line, ""));
-        if form.trim_start().starts_with("kube-apiserver ") {
+        if form.starts_with('-') {
+            let _ = writeln!(page, ".TP\n.B {}\n{}", text(form.trim()), text(description.trim()));
+        } else if form.trim_start().starts_with("kube-apiserver ") {
             let form = form.trim().replacen("kube-apiserver", PROGRAM, 1);
             let _ = writeln!(page, ".TP\n.B {}\n{}", text(&form), text(description.trim()));
         } else if line.starts_with("   ") {

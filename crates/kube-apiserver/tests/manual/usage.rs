@@ -7,7 +7,9 @@ use kube_apiserver::help::help;
 use kube_apiserver::options::ServerRunOptions;
 
 /// Values of flags that take one of a few.
-const CHOICES: [(&str, &[&str]); 4] = [
+const CHOICES: [(&str, &[&str]); 6] = [
+    ("output", &["text", "json", "github", "sarif"]),
+    ("validate", &["strict", "warn", "ignore"]),
     ("storage", &["embedded", "memory", "etcd"]),
     ("storage-backend", &["etcd3"]),
     (
@@ -91,10 +93,38 @@ pub struct Section {
 /// A command of Kevel's own.
 pub struct CommandUsage {
     pub name: String,
-    /// Verbs of `store`.
+    /// Verbs of `store`; other commands take files.
     pub verbs: Vec<String>,
+    /// Flags of a command that takes files.
+    pub flags: Vec<CommandFlag>,
     /// The usage text of the command.
     pub text: String,
+}
+
+/// A flag of a command.
+pub struct CommandFlag {
+    pub name: String,
+    pub summary: String,
+    pub completion: Completion,
+}
+
+impl CommandFlag {
+    /// Reads a line of a usage text: `  -o, --output FORMAT   text, json, ...`.
+    fn read(line: &str) -> Option<CommandFlag> {
+        let line = line.trim();
+        let (form, summary) = line.starts_with('-').then(|| line.split_once("  "))??;
+        let (_, form) = form.split_once("--")?;
+        let (name, value) = form.split_once(' ').unwrap_or((form, ""));
+        let choices = CHOICES.iter().find(|(of, _)| *of == name);
+        let completion = match (choices, value) {
+            (Some((_, choices)), _) => Completion::Choice(choices),
+            (None, "") => Completion::Switch,
+            (None, value) if value.contains("FILES") => Completion::File,
+            (None, _) => Completion::Other,
+        };
+        let summary = summary.trim().split([';', ':']).next().unwrap_or_default();
+        Some(CommandFlag { name: name.to_owned(), summary: summary.to_owned(), completion })
+    }
 }
 
 pub struct Usage {
@@ -148,5 +178,10 @@ fn command(name: &str) -> CommandUsage {
     let prefix = format!("  kube-apiserver {name} ");
     let verbs = text.lines().filter_map(|line| line.strip_prefix(&prefix)?.split(' ').next());
     let verbs = verbs.filter(|verb| verb.starts_with(|first: char| first.is_ascii_lowercase()));
-    CommandUsage { name: name.to_owned(), verbs: verbs.map(str::to_owned).collect(), text }
+    let verbs: Vec<String> = verbs.map(str::to_owned).collect();
+    let flags = match verbs.is_empty() {
+        true => text.lines().filter_map(CommandFlag::read).collect(),
+        false => Vec::new(),
+    };
+    CommandUsage { name: name.to_owned(), verbs, flags, text }
 }

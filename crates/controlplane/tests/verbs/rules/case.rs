@@ -127,9 +127,9 @@ pub struct Case<'t> {
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     /// Field errors.
-    errors: Vec<String>,
+    pub errors: Vec<String>,
     /// Warnings.
-    warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// The fields of what would be stored that a case asks for, as JSON.
     fields: Vec<String>,
 }
@@ -283,7 +283,7 @@ fn errors(code: u16, answer: &Value) -> Vec<String> {
 }
 
 /// A text in which all that is written as a uid is the same.
-fn without_uids(text: &str) -> String {
+pub fn without_uids(text: &str) -> String {
     const LENGTH: usize = 36;
     let (mut rest, mut masked) = (text, String::new());
     while let Some(first) = rest.chars().next() {
