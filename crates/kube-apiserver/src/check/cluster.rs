@@ -79,7 +79,7 @@ pub struct CheckRequest<'a> {
     pub media_type: &'static str,
 }
 
-/// What a request has led to.
+/// Response of a request.
 #[derive(Debug)]
 pub struct CheckResponse {
     /// The object, or the failure.

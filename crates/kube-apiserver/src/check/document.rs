@@ -87,7 +87,7 @@ fn without_tabs(text: &[u8]) -> Vec<u8> {
 pub struct Documents {
     /// Objects.
     pub objects: Vec<ManifestDocument>,
-    /// What cannot be read.
+    /// Parts that cannot be read.
     pub findings: Vec<CheckFinding>,
 }
 

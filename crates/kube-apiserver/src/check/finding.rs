@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Findings: errors of a document, with their lines.
 
 use kevel_api::status::{Status, StatusCause, reason};
 
@@ -30,7 +30,7 @@ impl FindingLevel {
 pub struct FindingPlace {
     /// Document.
     pub document: DocumentPlace,
-    /// What the message names in the document.
+    /// Part of the document that the message names.
     pub named: NamedPlace,
     /// Line in the file of what is named, once it is looked for ([`locate`]); until then that of the document.
     pub line: usize,

@@ -72,7 +72,7 @@ pub enum RemoteKind {
     Service,
 }
 
-/// What a cluster would call for an object of this kind.
+/// Webhook or server that a cluster would call for an object of this kind.
 pub fn remote(document: &ManifestDocument) -> Option<RemoteKind> {
     let group = group(&document.api_version);
     let row = REMOTE.iter().find(|(of, kind, _)| *of == group && *kind == document.kind);
@@ -84,7 +84,7 @@ pub fn remote(document: &ManifestDocument) -> Option<RemoteKind> {
 pub struct ParameterKinds(HashSet<(String, String)>);
 
 impl ParameterKinds {
-    /// Those that the policies among the documents name.
+    /// Parameter kinds that the policies among the documents name.
     pub fn of(documents: &[ManifestDocument]) -> Self {
         let policies = documents.iter().filter(|one| step_of_kind(one) == InstallStep::Policies);
         let kinds = policies.filter_map(|policy| {

@@ -1,4 +1,4 @@
-//! What a check has found.
+//! Report of a check.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ pub struct CheckReport {
     pub without_schema: usize,
     /// Calls that were not made.
     pub not_called: NotCalled,
-    /// What else is to be known about the result.
+    /// Notes about the result.
     pub notes: Vec<String>,
 }
 
-/// What a cluster would call, and an offline check does not.
+/// Webhooks and servers that a cluster would call, and an offline check does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotCalled {
     /// Webhook configurations.

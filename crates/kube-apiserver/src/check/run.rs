@@ -29,7 +29,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub struct CheckRun<'a> {
     /// Cluster of the documents.
     pub cluster: &'a CheckCluster,
-    /// What was found.
+    /// Findings so far.
     pub report: CheckReport,
     arguments: &'a CheckArguments,
     /// Messages about each document, so that one that is checked twice says nothing twice.

@@ -242,7 +242,7 @@ impl PreparedServer {
 
 /// A server that only its own process asks. It ends with its runtime.
 pub struct InProcessServer {
-    /// Answers requests that say as which user they are: nobody is authenticated.
+    /// Answers requests as the user that they carry, without authentication.
     pub handler: Arc<dyn Handler>,
     /// The served resources, as [`PreparedServer::tables`].
     pub tables: [Arc<Resources>; 4],

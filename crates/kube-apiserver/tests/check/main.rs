@@ -9,7 +9,7 @@ mod planted;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-/// What a run of the command came to.
+/// Result of a run of the command.
 #[derive(Debug)]
 pub struct Checked {
     /// Exit code.
