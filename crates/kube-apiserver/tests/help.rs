@@ -13,7 +13,7 @@ Kevel flags:
 
       --controllers strings   Controllers of kube-controller-manager that run in this server while no controller manager holds its lease, in its syntax: '*' enables all that are on by default, 'foo' enables the controller named 'foo', '-foo' disables it. Without the flag: all if the storage is embedded or memory, none if it is etcd.
       --data-dir string       Directory for what the server keeps itself: the embedded storage, and the keys, certificates and admin kubeconfig that it makes on its first start. (default "./kevel-data")
-      --storage string        Where objects are kept: embedded (in --data-dir), memory (nowhere else) or etcd (in --etcd-servers). Without the flag: etcd if there are --etcd-servers, else embedded.
+      --storage string        Store of objects: embedded (in --data-dir), memory (nowhere else) or etcd (in --etcd-servers). Without the flag: etcd if there are --etcd-servers, else embedded.
       --ui                    Page for browsers at /ui/. Without the flag: served if the storage is embedded or memory, not if it is etcd.
 
 Global flags:
@@ -44,8 +44,8 @@ Kevel flags:
                 admin kubeconfig that it makes on its first
                 start. (default "./kevel-data")
       --storage string
-                Where objects are kept: embedded (in
-                --data-dir), memory (nowhere else) or etcd (in
+                Store of objects: embedded (in --data-dir),
+                memory (nowhere else) or etcd (in
                 --etcd-servers). Without the flag: etcd if there
                 are --etcd-servers, else embedded.
       --ui
