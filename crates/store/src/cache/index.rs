@@ -124,22 +124,24 @@ impl SnapshotIndex {
 
     /// Takes in the change of a readable object.
     pub fn change(&mut self, before: Option<&Arc<Object>>, after: Option<&Arc<Object>>) {
-        let value = |object: &'_ Arc<Object>| -> Option<Arc<str>> {
-            self.key.value(object, &self.paths).map(Arc::from)
-        };
-        let (old, new) = (before.and_then(value), after.and_then(value));
-        if let (Some(old), Some(object)) = (old.filter(|old| Some(old) != new.as_ref()), before)
-            && let Some(objects) = self.values.get_mut(&old)
+        let (key, paths) = (&self.key, &self.paths);
+        let old = before.and_then(|object| key.value(object, paths));
+        let new = after.and_then(|object| key.value(object, paths));
+        if let (Some(old), Some(object)) = (old.filter(|_| old != new), before)
+            && let Some(objects) = self.values.get_mut(old)
         {
             objects.remove(object.key());
             if objects.is_empty() {
-                self.values.remove(&old);
+                self.values.remove(old);
             }
         }
         let (Some(new), Some(object)) = (new, after) else { return };
-        match self.values.get_mut(&new) {
+        match self.values.get_mut(new) {
             Some(objects) => drop(objects.insert(object.clone())),
-            None => drop(self.values.insert(new, ObjectSet::from_sorted(vec![object.clone()]))),
+            None => {
+                let objects = ObjectSet::from_sorted(vec![object.clone()]);
+                self.values.insert(new.into(), objects);
+            }
         }
     }
 }

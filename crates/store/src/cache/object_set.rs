@@ -26,8 +26,29 @@ pub(super) struct ObjectSet {
 
 #[derive(Clone, Debug)]
 enum ObjectNode {
-    Leaf(Vec<Arc<Object>>),
+    Leaf(Vec<HashedObject>),
     Inner(Vec<Branch>),
+}
+
+/// An object with a hash of its key: a lookup reads the keys of few other objects, each of which is a cache miss.
+#[derive(Clone, Debug)]
+struct HashedObject {
+    hash: u32,
+    object: Arc<Object>,
+}
+
+impl HashedObject {
+    fn new(object: Arc<Object>) -> Self {
+        HashedObject { hash: hash_of(object.key()), object }
+    }
+
+    fn key(&self) -> &str {
+        self.object.key()
+    }
+}
+
+fn hash_of(key: &str) -> u32 {
+    crc32c::crc32c(key.as_bytes())
 }
 
 #[derive(Clone, Debug)]
@@ -65,9 +86,10 @@ impl Default for ObjectNode {
 impl ObjectSet {
     /// Set of objects that are in order of key.
     pub fn from_sorted(objects: Vec<Arc<Object>>) -> Self {
+        let objects = objects.into_iter().map(HashedObject::new);
         let mut level = chunks(objects, ObjectNode::Leaf);
         while level.len() > 1 {
-            level = chunks(level, ObjectNode::Inner);
+            level = chunks(level.into_iter(), ObjectNode::Inner);
         }
         level.pop().map_or_else(ObjectSet::default, |root| ObjectSet { root: root.node })
     }
@@ -88,12 +110,12 @@ impl ObjectSet {
 
     /// Object of a key.
     pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
-        let mut node = &*self.root;
+        let (mut node, hash) = (&*self.root, hash_of(key));
         loop {
             match node {
                 ObjectNode::Leaf(objects) => {
-                    let at = objects.binary_search_by(|object| object.key().cmp(key)).ok()?;
-                    return objects.get(at);
+                    let mut alike = objects.iter().filter(|one| one.hash == hash);
+                    return alike.find(|one| one.key() == key).map(|one| &one.object);
                 }
                 ObjectNode::Inner(branches) => node = &branches.get(branch_of(branches, key))?.node,
             }
@@ -171,9 +193,11 @@ impl ObjectSet {
 }
 
 /// Branches with full nodes of these parts.
-fn chunks<T>(parts: Vec<T>, node: fn(Vec<T>) -> ObjectNode) -> Vec<Branch> {
+fn chunks<T>(
+    mut parts: impl ExactSizeIterator<Item = T>,
+    node: fn(Vec<T>) -> ObjectNode,
+) -> Vec<Branch> {
     let mut branches = Vec::with_capacity(parts.len().div_ceil(FANOUT));
-    let mut parts = parts.into_iter();
     loop {
         kevel_compute::charge(FANOUT);
         let chunk: Vec<T> = parts.by_ref().take(FANOUT).collect();
@@ -218,7 +242,7 @@ impl ObjectNode {
 
     fn least(&self) -> Arc<str> {
         match self {
-            ObjectNode::Leaf(objects) => objects.first().map(|object| object.shared_key().clone()),
+            ObjectNode::Leaf(objects) => objects.first().map(|one| one.object.shared_key().clone()),
             ObjectNode::Inner(branches) => branches.first().map(|branch| branch.least.clone()),
         }
         .unwrap_or_default()
@@ -237,9 +261,9 @@ impl ObjectNode {
         match self {
             ObjectNode::Leaf(objects) => {
                 match objects.binary_search_by(|one| one.key().cmp(object.key())) {
-                    Ok(at) => (Some(std::mem::replace(&mut objects[at], object)), None),
+                    Ok(at) => (Some(std::mem::replace(&mut objects[at].object, object)), None),
                     Err(at) => {
-                        objects.insert(at, object);
+                        objects.insert(at, HashedObject::new(object));
                         (None, split(objects, at).map(|right| Branch::new(ObjectNode::Leaf(right))))
                     }
                 }
@@ -266,7 +290,7 @@ impl ObjectNode {
         match self {
             ObjectNode::Leaf(objects) => {
                 let at = objects.binary_search_by(|object| object.key().cmp(key)).ok()?;
-                Some(objects.remove(at))
+                Some(objects.remove(at).object)
             }
             ObjectNode::Inner(branches) => {
                 let at = branch_of(branches, key);
@@ -325,7 +349,7 @@ fn join(branches: &mut Vec<Branch>, at: usize) {
 pub(super) struct SetObjects<'s> {
     /// Remaining children of the nodes on the path from the root.
     inner: Vec<slice::Iter<'s, Branch>>,
-    leaf: slice::Iter<'s, Arc<Object>>,
+    leaf: slice::Iter<'s, HashedObject>,
     /// Number of objects that are left at most.
     left: usize,
 }
@@ -336,8 +360,8 @@ impl<'s> Iterator for SetObjects<'s> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         loop {
-            if let Some(object) = self.leaf.next() {
-                return Some(object);
+            if let Some(one) = self.leaf.next() {
+                return Some(&one.object);
             }
             let mut node = loop {
                 match self.inner.last_mut()?.next() {
