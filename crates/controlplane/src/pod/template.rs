@@ -24,7 +24,7 @@ pub fn prepare_at(
 
 /// Gives an object without labels those of its template, as its defaults do. A write of the status brings labels of its
 /// own, and the template of what is stored.
-pub fn label_by_template(object: &mut Value) {
+pub(crate) fn label_by_template(object: &mut Value) {
     let labels = object.at(&["spec", "template", "metadata", "labels"]);
     let Some(labels) = labels.filter(|labels| !labels.is_empty()).cloned() else { return };
     let metadata = object.at_mut(&["metadata"]).and_then(Value::as_map_mut);

@@ -8,9 +8,9 @@ use kevel_registry::type_ref::TypeRef;
 
 /// JSON with a line end, which other readers of the same etcd find byte for byte as the reference's.
 #[derive(Debug)]
-pub struct JsonLine {
+pub(super) struct JsonLine {
     /// Type of the storage version.
-    pub ty: TypeRef,
+    pub(super) ty: TypeRef,
 }
 
 impl StoredForm for JsonLine {
@@ -21,6 +21,7 @@ impl StoredForm for JsonLine {
         text.into()
     }
 
+    // reference message
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let decoded = json::decode(stored, self.ty.schema(), Unknown::Ignore);
         decoded.map(|decoded| decoded.value).map_err(|error| error.to_string())

@@ -166,6 +166,7 @@ impl FieldManager<'_> {
 
     /// Adapts field sets to the current schema, and drops managers in versions that are no longer served. An object with
     /// fields that the version of one of its managers does not declare is an error.
+    // reference message
     pub(super) fn reconcile(&self, live: &Value, managed: &mut Managed) -> Result<(), String> {
         if self.schema.is_custom() {
             let versions = managed.0.values().map(|owned| &owned.api_version);
