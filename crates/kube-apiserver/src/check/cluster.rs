@@ -18,7 +18,7 @@ use kevel_registry::resource::Resource;
 use kevel_registry::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
 use kevel_registry::verb::Verb;
 use kevel_server::request::{Connection, Request, RequestBody, json_text};
-use kevel_server::responses::InHand;
+use kevel_server::responses::ResponseObject;
 
 use crate::options::ServerRunOptions;
 use crate::server::{self, InProcessServer};
@@ -180,8 +180,8 @@ impl CheckCluster {
             return Err(error.into_status());
         };
         match response.extensions_mut().remove() {
-            Some(InHand::Object(object, _)) => return Ok(object),
-            Some(InHand::Failure(status)) => return Err(status),
+            Some(ResponseObject::Object(object, _)) => return Ok(object),
+            Some(ResponseObject::Failure(status)) => return Err(status),
             None => {}
         }
         let code = response.status();
