@@ -7,8 +7,8 @@ use crate::flags::ExtraFlags;
 use crate::namespaces::{self, Namespaces};
 use crate::store::StoreKind;
 use crate::{
-    Result, diff, e2e, graphs, integration, kms, kubelet, matrix, peers, random, rolling, rules,
-    services, stored, swap,
+    Result, diff, e2e, graphs, integration, kms, kubelet, matrix, metrics, peers, random, rolling,
+    rules, services, stored, swap,
 };
 
 const USAGE: &str = "usage: conformance COMMAND
@@ -29,6 +29,7 @@ const USAGE: &str = "usage: conformance COMMAND
   services reference|kevel [--servers N] [--count N]
   peers
   kms
+  metrics [--store embedded|etcd]
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
 /// Runs a command; false if a check failed.
@@ -144,6 +145,10 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             services::run(server, servers, arguments.number("--count", 2000)?).await
         }
         Some("kms") => kms::run().await,
+        Some("metrics") => {
+            let Some(store) = arguments.store()? else { return Ok(true) };
+            metrics::run(store).await
+        }
         Some("peers") => peers::run().await,
         Some("rolling") => {
             let server = arguments.server()?;

@@ -16,6 +16,7 @@ pub mod kms;
 pub mod kubelet;
 pub mod mask;
 pub mod matrix;
+pub mod metrics;
 pub mod namespaces;
 pub mod node;
 pub mod objects;
