@@ -3,11 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use kevel_clock::Stopwatch;
+
 use crate::checker::check;
 use crate::composition::Variables;
 use crate::declared::{DeclType, ObjectType};
 use crate::evaluator::plan;
 use crate::library::{BASE, Function, INCLUDES, JSON_PATCH};
+use crate::metrics::COMPILATION_SECONDS;
 use crate::parser::parse;
 use crate::program::{CompileError, Program};
 use crate::types::Type;
@@ -76,6 +79,17 @@ impl Environment {
     }
 
     fn compile_here(
+        &self,
+        text: &str,
+        variables: Option<&Variables>,
+    ) -> Result<Program, CompileError> {
+        let started = Stopwatch::start();
+        let compiled = self.compile_timed(text, variables);
+        COMPILATION_SECONDS.observe_seconds(started.elapsed());
+        compiled
+    }
+
+    fn compile_timed(
         &self,
         text: &str,
         variables: Option<&Variables>,

@@ -39,6 +39,7 @@ mod environment;
 mod error;
 mod evaluator;
 mod library;
+pub mod metrics;
 mod parser;
 mod program;
 mod shard_selector;

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kevel_clock::Stopwatch;
+
 use crate::ast::{Ast, ExprKind, Literal, operator};
 use crate::checker::Checked;
 use crate::composition::{Composed, Variables};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::evaluator::{Plan, evaluate};
+use crate::metrics::EVALUATION_SECONDS;
 use crate::source::Issues;
 use crate::types::Type;
 use crate::value::Value;
@@ -82,7 +85,10 @@ impl Program {
     /// Evaluates the expression. The result borrows what the variables borrow; the cost is returned with or without a
     /// result.
     pub fn evaluate<'a>(&self, activation: &Activation<'a>, budget: Budget<'_>) -> Evaluation<'a> {
-        evaluate(&self.0.plan, activation, budget)
+        let started = Stopwatch::start();
+        let evaluation = evaluate(&self.0.plan, activation, budget);
+        EVALUATION_SECONDS.observe_seconds(started.elapsed());
+        evaluation
     }
 
     /// Minimum and maximum cost of an evaluation, by the declared sizes.

@@ -2,4 +2,6 @@
 
 pub mod future;
 pub mod identity;
+pub mod metrics;
 pub mod signals;
+pub mod summary;

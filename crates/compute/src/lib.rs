@@ -29,6 +29,8 @@ pub use cell::filled;
 pub use meter::{ComputeFlow, ComputeMeter};
 #[cfg(feature = "runtime")]
 pub use metered::{Metered, expect, leave_worker};
+#[cfg(feature = "runtime")]
+pub use permits::waiting;
 pub use permits::{Acquire, Permit};
 pub use stack::with_stack;
 pub use turn::{

@@ -21,6 +21,15 @@ static PERMITS: Permits = Permits(LazyLock::new(one_a_processor));
 /// turns with a permit need. As many again, so that a crowd of them does not take the processors from the workers.
 static LATE_PERMITS: Permits = Permits(LazyLock::new(one_a_processor));
 
+/// Number of turns that wait for a permit.
+pub fn waiting() -> usize {
+    let all = [&PERMITS, &LATE_PERMITS].map(|permits| {
+        let queue = permits.lock();
+        queue.flows.values().map(|flow| flow.waiting.len()).sum::<usize>()
+    });
+    all.into_iter().sum()
+}
+
 fn one_a_processor() -> Mutex<FairQueue> {
     Mutex::new(FairQueue::new(std::thread::available_parallelism().map_or(1, usize::from)))
 }

@@ -6,8 +6,19 @@ use super::measured::QueueMetrics;
 use super::queue::{Backoff, WorkQueue};
 use kevel_server::metrics::{Counter, Description, Family, FloatGauge, Gauge, Histogram, Metrics};
 
-/// Bounds of the histograms: ten powers of ten from 10 ns.
-const SECONDS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
+/// Bounds of the histograms: ten powers of ten from 10 ns, as the reference multiplies them.
+const SECONDS: &[f64] = &[
+    1e-8,
+    1e-7,
+    1e-6,
+    9.999_999_999_999_999e-6,
+    9.999_999_999_999_999e-5,
+    1e-3,
+    1e-2,
+    1e-1,
+    1.0,
+    10.0,
+];
 
 const LABELS: &[&str] = &["name"];
 

@@ -86,6 +86,12 @@ impl<F: Facts> Lister<F> {
         snapshot.range(&prefix, None).map(|object| self.facts(object)).collect()
     }
 
+    /// Facts of all objects that the cache has now; those that cannot be read are left out.
+    pub fn latest(&self) -> Vec<Arc<F>> {
+        let snapshot = self.storage.cache.latest();
+        snapshot.range("", None).filter_map(|object| self.facts(object).ok()).collect()
+    }
+
     fn facts(&self, object: &Object) -> Result<Arc<F>, StatusError> {
         self.storage.decoded(object, F::read).map_err(StatusError::internal)
     }

@@ -83,6 +83,21 @@ impl EncryptionMetrics {
             &[],
         ));
         cache_misses.with(&[]);
+        let generation = metrics.histogram(
+            describe(
+                "apiserver_storage_data_key_generation_duration_seconds",
+                "[ALPHA] Seconds that the making of keys for data took.",
+                &[],
+            ),
+            GENERATION_SECONDS,
+        );
+        generation.with(&[]);
+        let generation_failures = metrics.counter(describe(
+            "apiserver_storage_data_key_generation_failures_total",
+            "[ALPHA] Keys for data that could not be made.",
+            &[],
+        ));
+        generation_failures.with(&[]);
         // Dashboards expect it at zero without KMS v1.
         let dek_cache_fill = metrics.family(
             describe(
@@ -119,19 +134,8 @@ impl EncryptionMetrics {
                 INTER_ARRIVAL_SECONDS,
             ),
             arrivals: Mutex::default(),
-            generation: metrics.histogram(
-                describe(
-                    "apiserver_storage_data_key_generation_duration_seconds",
-                    "[ALPHA] Seconds of generating data keys.",
-                    &[],
-                ),
-                GENERATION_SECONDS,
-            ),
-            generation_failures: metrics.counter(describe(
-                "apiserver_storage_data_key_generation_failures_total",
-                "[ALPHA] Failed generations of data keys.",
-                &[],
-            )),
+            generation,
+            generation_failures,
             dek_sources: metrics.gauge(describe(
                 "apiserver_envelope_encryption_dek_source_cache_size",
                 "[ALPHA] Decrypted keys in the cache.",

@@ -12,5 +12,7 @@ fn main() -> ExitCode {
     if kube_apiserver::log_runner::is_called(&program) {
         return kube_apiserver::log_runner::main(arguments);
     }
-    kube_apiserver::command::main(arguments)
+    let code = kube_apiserver::command::main(arguments);
+    kube_apiserver::logging::flush();
+    code
 }

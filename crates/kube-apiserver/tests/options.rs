@@ -314,14 +314,8 @@ fn what_would_be_left_open_is_refused() {
 }
 
 /// Flags without an effect, and the reason why this is safe. All others are effective or refused.
-const HARMLESS: &[(&str, &str)] = &[
-    ("contention-profiling", "profiles"),
-    ("debug-socket-path", "profiles"),
-    ("enable-logs-handler", "nothing is served"),
-    ("log-json-info-buffer-size", "logs"),
-    ("log-text-info-buffer-size", "logs"),
-    ("show-hidden-metrics-for-version", "metrics"),
-];
+const HARMLESS: &[(&str, &str)] =
+    &[("contention-profiling", "profiles"), ("enable-logs-handler", "nothing is served")];
 
 #[test]
 fn security_does_not_rest_on_flags_without_effect() {

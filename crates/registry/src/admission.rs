@@ -1,9 +1,11 @@
 //! Admission: plug-ins that see every write before it is stored (upstream: `k8s.io/apiserver/pkg/admission`).
 
+mod observer;
 mod options;
 mod reinvocation;
 mod size;
 
+pub use observer::{AdmissionStep, AdmissionWork, ObserveAdmission};
 pub use options::OperationOptions;
 pub use reinvocation::Reinvocation;
 
@@ -25,6 +27,8 @@ use crate::user::User;
 use crate::verb::Verb;
 use crate::warnings::Warnings;
 use kevel_component::future::Pending;
+
+use self::observer::StepMeasurement;
 
 /// Operation of a write (upstream: `admission.Operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +229,8 @@ pub struct Admission {
     plugins: Vec<Arc<dyn Plugin>>,
     /// Plug-ins that are told of stored updates.
     observers: Vec<Arc<dyn Plugin>>,
+    /// Observer of the time that the plug-ins take.
+    observer: Option<Arc<dyn ObserveAdmission>>,
 }
 
 impl std::fmt::Debug for Admission {
@@ -237,7 +243,13 @@ impl Admission {
     /// Plug-ins, in the order in which they run.
     pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let observers = plugins.iter().filter(|plugin| plugin.observes_updates());
-        Admission { observers: observers.cloned().collect(), plugins }
+        Admission { observers: observers.cloned().collect(), plugins, observer: None }
+    }
+
+    /// The same plug-ins, measured.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn ObserveAdmission>) -> Self {
+        Admission { observer: Some(observer), ..self }
     }
 
     /// Lets the plug-ins change the object, or refuse. Where one of them asks for it, all of them see once more what
@@ -250,10 +262,13 @@ impl Admission {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
         let before = object.as_deref().map_or(0, size::bytes);
-        self.admit_once(&attributes, object.as_deref_mut()).await?;
-        if reinvocation.begin_second_round() {
-            self.admit_once(&attributes, object.as_deref_mut()).await?;
+        let mut measured = StepMeasurement::start(self.observer.as_ref(), AdmissionStep::Admit);
+        let mut admitted = self.admit_once(&attributes, object.as_deref_mut(), &mut measured).await;
+        if admitted.is_ok() && reinvocation.begin_second_round() {
+            admitted = self.admit_once(&attributes, object.as_deref_mut(), &mut measured).await;
         }
+        measured.end(&attributes, &admitted);
+        admitted?;
         object.map_or(Ok(()), |object| size::check(object, before))
     }
 
@@ -261,9 +276,12 @@ impl Admission {
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Value>,
+        measured: &mut StepMeasurement<'_>,
     ) -> Result<(), StatusError> {
-        for plugin in &self.plugins {
-            plugin.admit(attributes, object.as_deref_mut()).await?;
+        for (at, plugin) in self.plugins.iter().enumerate() {
+            let admitted = plugin.admit(attributes, object.as_deref_mut()).await;
+            measured.plugin(at, attributes, &admitted);
+            admitted?;
         }
         Ok(())
     }
@@ -306,9 +324,16 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<&Value>,
     ) -> Result<(), StatusError> {
-        for plugin in &self.plugins {
-            plugin.validate(attributes, object).await?;
+        let mut measured = StepMeasurement::start(self.observer.as_ref(), AdmissionStep::Validate);
+        let mut result = Ok(());
+        for (at, plugin) in self.plugins.iter().enumerate() {
+            result = plugin.validate(attributes, object).await;
+            measured.plugin(at, attributes, &result);
+            if result.is_err() {
+                break;
+            }
         }
-        Ok(())
+        measured.end(attributes, &result);
+        result
     }
 }

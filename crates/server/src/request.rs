@@ -13,6 +13,7 @@ use kevel_compute::ComputeMeter;
 
 use crate::audit::{AuditContext, AuditedRequest};
 use crate::incoming::{IncomingBody, MAX_BODY};
+use crate::metrics::BodySizes;
 use crate::request_info::RequestInfo;
 use kevel_registry::user::User;
 use kevel_registry::warnings::Warnings;
@@ -148,6 +149,7 @@ impl Request {
     /// Reads the whole body, up to the limit. Processing a large one is charged as heavy work.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
         let body = self.collect_body().await?;
+        BodySizes::record(&self.parts, body.len());
         kevel_compute::expect(&self.meter, body.len()).await;
         Ok(body)
     }

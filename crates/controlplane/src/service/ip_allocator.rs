@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Stopwatch;
 use kevel_registry::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::bitmap_allocator::BitmapAllocator;
 use super::families::{IPV4, IPV6};
 use super::ip_range::IpRange;
+use super::metrics::AllocatorMetrics;
 use super::random;
 use crate::lister::{Facts, Lister};
 
@@ -33,6 +35,7 @@ pub struct IpAllocator {
     mode: IpAllocation,
     /// Bitmaps of the networks of the command line; none with [`IpAllocation::Addresses`].
     bitmaps: Vec<BitmapAllocator>,
+    metrics: Arc<AllocatorMetrics>,
 }
 
 /// Record of the cluster IPs that are allocated.
@@ -79,7 +82,52 @@ impl IpAllocator {
         bitmaps: Vec<BitmapAllocator>,
     ) -> Self {
         let bitmaps = if mode == IpAllocation::Addresses { Vec::new() } else { bitmaps };
-        IpAllocator { addresses, cidrs: Lister::new(cidrs), mode, bitmaps }
+        let metrics = Arc::default();
+        IpAllocator { addresses, cidrs: Lister::new(cidrs), mode, bitmaps, metrics }
+    }
+
+    /// The allocator with metrics.
+    pub fn measured(self, metrics: Arc<AllocatorMetrics>) -> Self {
+        IpAllocator { metrics, ..self }
+    }
+
+    /// Storage of the addresses.
+    pub(super) fn addresses(&self) -> &Storage {
+        &self.addresses
+    }
+
+    /// Networks that the cache has, without duplicates.
+    pub(super) fn known_networks(&self) -> Vec<(String, IpRange)> {
+        let mut known: Vec<(String, IpRange)> = Vec::new();
+        for cidr in self.cidrs.latest() {
+            for (text, range) in &cidr.ranges {
+                if known.iter().all(|(other, _)| other != text) {
+                    known.push((text.clone(), *range));
+                }
+            }
+        }
+        known
+    }
+
+    /// Records an allocation. A dry run is none.
+    fn count(
+        &self,
+        allocated: Result<IpAddr, bool>,
+        is_static: bool,
+        dry_run: bool,
+        started: Stopwatch,
+    ) {
+        if dry_run {
+            return;
+        }
+        let fits = |range: &IpRange| match allocated {
+            Ok(ip) => range.contains(ip),
+            Err(ipv6) => range.is_ipv6() == ipv6,
+        };
+        let networks = self.known_networks();
+        let network = networks.iter().find(|(_, range)| fits(range));
+        let network = network.map_or("", |(text, _)| text.as_str());
+        self.metrics.address(network, is_static, allocated.is_ok(), started.elapsed());
     }
 
     /// Record of the addresses.
@@ -98,6 +146,19 @@ impl IpAllocator {
 
     /// Allocates any address for a Service.
     pub async fn take_any(
+        &self,
+        ipv6: bool,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+    ) -> Result<IpAddr, IpError> {
+        let started = Stopwatch::start();
+        let taken = self.take_any_uncounted(ipv6, namespace, name, dry_run).await;
+        self.count(taken.as_ref().map_err(|_| ipv6).copied(), false, dry_run, started);
+        taken
+    }
+
+    async fn take_any_uncounted(
         &self,
         ipv6: bool,
         namespace: &str,
@@ -161,6 +222,19 @@ impl IpAllocator {
 
     /// Allocates a given address for a Service.
     pub async fn take(
+        &self,
+        ip: IpAddr,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+    ) -> Result<(), IpError> {
+        let started = Stopwatch::start();
+        let taken = self.take_uncounted(ip, namespace, name, dry_run).await;
+        self.count(taken.as_ref().map(|()| ip).map_err(|_| ip.is_ipv6()), true, dry_run, started);
+        taken
+    }
+
+    async fn take_uncounted(
         &self,
         ip: IpAddr,
         namespace: &str,

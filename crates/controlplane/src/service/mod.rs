@@ -13,6 +13,7 @@ mod ip_allocator;
 mod ip_range;
 mod kubernetes_service;
 mod leases;
+mod metrics;
 mod node_ports;
 mod port_allocator;
 mod port_set;
@@ -42,6 +43,7 @@ use allocation::ServiceAllocation;
 use bitmap_allocator::BitmapAllocator;
 use families::{Families, IPV4, IPV6};
 use ip_allocator::IpAllocator;
+use metrics::AllocatorMetrics;
 use port_allocator::PortAllocator;
 
 use crate::capabilities::Capabilities;
@@ -66,6 +68,7 @@ pub struct Services {
     families: Families,
     ips: Arc<IpAllocator>,
     ports: Arc<PortAllocator>,
+    metrics: Arc<AllocatorMetrics>,
 }
 
 impl std::fmt::Debug for Services {
@@ -93,15 +96,17 @@ impl Services {
         let ranges = internal("RangeAllocation", "ranges", storage, engine, caches)?;
         let ranges = Arc::new(ranges);
         let bitmaps = BitmapAllocator::of(networks, &ranges);
-        let ips = Arc::new(IpAllocator::new(addresses.clone(), cidrs.clone(), mode, bitmaps));
-        let ports = Arc::new(PortAllocator::new(node_ports, ranges));
+        let metrics = Arc::<AllocatorMetrics>::default();
+        let ips = IpAllocator::new(addresses.clone(), cidrs.clone(), mode, bitmaps);
+        let ips = Arc::new(ips.measured(metrics.clone()));
+        let ports = Arc::new(PortAllocator::new(node_ports, ranges).measured(metrics.clone()));
         let is_ipv6 = |network: &String| network.contains(':');
         let families = Families {
             primary: if networks.first().is_some_and(is_ipv6) { IPV6 } else { IPV4 },
             dual_stack: networks.len() > 1,
         };
         let endpoints = stored("", "endpoints")?;
-        Some(Services { services, addresses, cidrs, endpoints, families, ips, ports })
+        Some(Services { services, addresses, cidrs, endpoints, families, ips, ports, metrics })
     }
 
     /// Record of the cluster IPs.

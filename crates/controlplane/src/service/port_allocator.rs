@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kevel_registry::storage::Storage;
 use kevel_store::Revision;
 
+use super::metrics::AllocatorMetrics;
 use super::port_set::{PortError, PortRange, PortSet};
 use super::range_object::{RangeError, RangeObject, StoredRange};
 
@@ -12,6 +13,7 @@ use super::range_object::{RangeError, RangeObject, StoredRange};
 pub struct PortAllocator {
     pub range: PortRange,
     object: RangeObject,
+    pub(super) metrics: Arc<AllocatorMetrics>,
 }
 
 /// Stored allocation with its revision.
@@ -29,7 +31,12 @@ impl From<RangeError> for PortError {
 impl PortAllocator {
     pub fn new(range: PortRange, storage: Arc<Storage>) -> Self {
         let object = RangeObject::new(storage, "servicenodeports", "servicenodeportallocations");
-        PortAllocator { range, object }
+        PortAllocator { range, object, metrics: Arc::default() }
+    }
+
+    /// The allocator with metrics.
+    pub fn measured(self, metrics: Arc<AllocatorMetrics>) -> Self {
+        PortAllocator { metrics, ..self }
     }
 
     /// Changes the allocated ports. `change` may be called several times; nothing is written if it fails.
@@ -40,12 +47,14 @@ impl PortAllocator {
         let change = |stored: &StoredRange| {
             let mut ports = decode(stored)?;
             if ports.range != self.range {
-                return Err(RangeError::Mismatch.into());
+                return Err(PortError::from(RangeError::Mismatch));
             }
             let value = change(&mut ports)?;
-            Ok((ports.to_bytes(), value))
+            Ok((ports.to_bytes(), (ports, value)))
         };
-        self.object.change(change).await
+        let (ports, value) = self.object.change(change).await?;
+        self.metrics.ports(&ports);
+        Ok(value)
     }
 
     /// Releases ports. The repair controller releases ports for which this fails.

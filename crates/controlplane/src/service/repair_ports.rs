@@ -50,6 +50,7 @@ impl RepairPorts {
     /// Runs until one run succeeds. No port can be allocated before.
     pub async fn first(&mut self) {
         while let Err(error) = self.look().await {
+            self.ports.metrics.port_repair_failed();
             tracing::error!(error, "node ports cannot be repaired");
             tokio::time::sleep(RETRY).await;
         }
@@ -60,6 +61,7 @@ impl RepairPorts {
         loop {
             tokio::time::sleep(INTERVAL).await;
             if let Err(error) = self.look().await {
+                self.ports.metrics.port_repair_failed();
                 tracing::error!(error, "node ports cannot be repaired");
             }
         }
@@ -74,6 +76,7 @@ impl RepairPorts {
             let mut leaks = self.leaks.clone();
             let rebuilt = self.rebuild(stored.clone(), &mut leaks).await?;
             if stored.as_ref() == Some(&rebuilt) || self.replace(&rebuilt, revision).await? {
+                self.ports.metrics.ports(&rebuilt);
                 self.leaks = leaks;
                 return Ok(());
             }

@@ -30,6 +30,8 @@ use finding::Finding;
 use node::{Node, Purpose};
 use open_api::Walk;
 use props::{Props, expand};
+pub use ratchet::RATCHETING_SECONDS;
+
 use ratchet::Correlated;
 
 pub(crate) use embedded::{check as check_embedded, check_resource};

@@ -3,10 +3,20 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use kevel_api::value::Value;
+use kevel_clock::Stopwatch;
+use kevel_component::metrics::Histogram;
 
 use super::node::{ListType, Node};
+
+/// Seconds of comparisons of old and new values, in the whole process.
+pub static RATCHETING_SECONDS: LazyLock<Arc<Histogram>> = LazyLock::new(|| {
+    Arc::new(Histogram::new(&[
+        0.00001, 0.00004, 0.00016, 0.00064, 0.00256, 0.01024, 0.04096, 0.16384, 0.65536, 2.62144,
+    ]))
+});
 
 /// A value and the old value that it replaces.
 #[derive(Debug)]
@@ -30,12 +40,19 @@ impl<'a> Correlated<'a> {
 
     /// Whether the value is unchanged, by the equality of the schema.
     pub fn is_unchanged(&self) -> bool {
-        *self.unchanged.get_or_init(|| match (self.new, self.old) {
+        *self.unchanged.get_or_init(|| {
+            let started = Stopwatch::start();
+            let unchanged = self.compare();
+            RATCHETING_SECONDS.observe_seconds(started.elapsed());
+            unchanged
+        })
+    }
+
+    fn compare(&self) -> bool {
+        match (self.new, self.old) {
             (Value::Map(new), Value::Map(old)) => {
                 new.len() == old.len()
-                    && new
-                        .iter()
-                        .all(|(key, _)| self.key(key).is_some_and(|inner| inner.is_unchanged()))
+                    && new.iter().all(|(key, _)| self.key(key).is_some_and(|inner| inner.compare()))
             }
             (Value::List(new), Value::List(old)) => {
                 new.len() == old.len()
@@ -46,7 +63,7 @@ impl<'a> Correlated<'a> {
                             new.iter().all(|item| {
                                 let pair = before.get(item).zip(items);
                                 pair.is_some_and(|(old, node)| {
-                                    Correlated::new(item, old, node).is_unchanged()
+                                    Correlated::new(item, old, node).compare()
                                 })
                             })
                         }
@@ -54,7 +71,7 @@ impl<'a> Correlated<'a> {
                     }
             }
             (new, old) => new == old,
-        })
+        }
     }
 }
 

@@ -7,14 +7,17 @@
 //! writes the lines: there are no spans to keep and no filter language to read, which is most of
 //! what a subscriber library would bring along.
 
+mod buffer;
 mod line;
 mod vmodule;
 
 use crate::options::{Level as Verbosity, Logs};
+use buffer::InfoBuffer;
 use line::{Format, Line};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -25,6 +28,13 @@ static VERBOSITY: OnceLock<Arc<AtomicU32>> = OnceLock::new();
 pub fn install(logs: &Logs) {
     let json = logs.logging_format == "json";
     let split = if json { logs.log_json_split_stream } else { logs.log_text_split_stream };
+    let size = if json { &logs.log_json_info_buffer_size } else { &logs.log_text_info_buffer_size };
+    let size = usize::try_from(size.value()).unwrap_or(0);
+    // Only information that has a stream of its own is held back.
+    let buffer = BUFFER.get_or_init(|| InfoBuffer::new(if split { size } else { 0 }));
+    if buffer.holds_back() {
+        flush_every(logs.log_flush_frequency.0);
+    }
     let verbosity = Arc::new(AtomicU32::new(logs.v.0));
     let log = Log {
         format: if json { Format::Json } else { Format::Text },
@@ -34,13 +44,36 @@ pub fn install(logs: &Logs) {
             let informs = *level >= Level::INFO || (json && *level == Level::WARN);
             // A log that cannot be written has nowhere to say so.
             let _ = match split && informs {
-                true => io::stdout().write_all(line),
+                true => buffer.write(line, &mut io::stdout()),
                 false => io::stderr().write_all(line),
             };
         }),
     };
     if tracing::subscriber::set_global_default(log).is_ok() {
         VERBOSITY.get_or_init(|| verbosity);
+    }
+}
+
+static BUFFER: OnceLock<InfoBuffer> = OnceLock::new();
+
+/// Writes what the log holds back.
+pub fn flush() {
+    if let Some(buffer) = BUFFER.get() {
+        let _ = buffer.flush(&mut io::stdout());
+    }
+}
+
+/// Flushes at an interval (`--log-flush-frequency`), in a thread of its own: the runtime may be busy.
+fn flush_every(nanoseconds: i64) {
+    let interval = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0).max(1));
+    let spawned = std::thread::Builder::new().name("log-flush".into()).spawn(move || {
+        loop {
+            std::thread::sleep(interval);
+            flush();
+        }
+    });
+    if let Err(error) = spawned {
+        eprintln!("the log is flushed at the end only: {error}");
     }
 }
 

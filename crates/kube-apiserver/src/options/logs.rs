@@ -1,6 +1,6 @@
 //! Flags of the log.
 
-use crate::flags::{EFFECTIVE, MOOT, PENDING, Value, ValueType, parse_uint, section};
+use crate::flags::{EFFECTIVE, Value, ValueType, parse_uint, section};
 use kevel_api::duration::Duration;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quantity::Quantity;
@@ -10,17 +10,18 @@ use kevel_features::{Feature, FeatureGates};
 section! {
     /// Options of the log.
     Logs, "logs" {
-        /// Longest time between flushes of the log. Lines are written at once, whatever it is.
-        log_flush_frequency: Duration = "5s", MOOT;
+        /// Longest time for which information is held back by --log-text-info-buffer-size or
+        /// --log-json-info-buffer-size. Other lines are written at once.
+        log_flush_frequency: Duration = "5s", EFFECTIVE;
         /// Bytes of information to hold back in the json format with split streams, for fewer
         /// writes. Needs the feature LoggingAlphaOptions.
-        log_json_info_buffer_size: Quantity = "0", PENDING;
+        log_json_info_buffer_size: Quantity = "0", EFFECTIVE;
         /// In the json format, write errors to standard error and the rest to standard output.
         /// Needs the feature LoggingAlphaOptions.
         log_json_split_stream: bool = "false", EFFECTIVE;
         /// Bytes of information to hold back in the text format with split streams, for fewer
         /// writes. Needs the feature LoggingAlphaOptions.
-        log_text_info_buffer_size: Quantity = "0", PENDING;
+        log_text_info_buffer_size: Quantity = "0", EFFECTIVE;
         /// In the text format, write warnings and errors to standard error and the rest to standard
         /// output. Needs the feature LoggingAlphaOptions.
         log_text_split_stream: bool = "false", EFFECTIVE;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::files::read_error;
-use crate::flags::{EFFECTIVE, PENDING, StringToString, Strings, section};
+use crate::flags::{EFFECTIVE, StringToString, Strings, section};
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::json_string::write_json_string;
 use kevel_api::value::Map;
@@ -24,7 +24,7 @@ section! {
         disabled_metrics: Strings, EFFECTIVE;
         /// Show the metrics that were hidden since this version, which can only be the previous
         /// minor version, as major.minor.
-        show_hidden_metrics_for_version: String, PENDING;
+        show_hidden_metrics_for_version: String, EFFECTIVE;
     }
 }
 
@@ -106,6 +106,8 @@ impl Metrics {
         Ok(MetricsOptions {
             allowed_labels: allowed.collect(),
             disabled: self.disabled_metrics.iter().cloned().collect(),
+            version: (API_LEVEL.0, API_LEVEL.1),
+            show_hidden: !self.show_hidden_metrics_for_version.is_empty(),
         })
     }
 

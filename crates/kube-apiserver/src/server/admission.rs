@@ -19,6 +19,7 @@ use kevel_registry::admission::Admission;
 use kevel_registry::resource::Resources;
 use kevel_server::lifecycle::HookContext;
 
+use super::admission_metrics::AdmissionMetrics;
 use super::aggregator::service_resolver;
 use super::authorization::Authorization;
 use super::config::Config;
@@ -90,7 +91,9 @@ pub fn admission(
         followers.into_iter().for_each(|(name, follower)| context.spawn(name, follower));
         Ok(())
     })?;
-    Ok(Admission::new(plugins))
+    let names = plugins.iter().map(|plugin| plugin.name());
+    let observer = AdmissionMetrics::new(&config.metrics, names);
+    Ok(Admission::new(plugins).observed_by(Arc::new(observer)))
 }
 
 /// Contents of the admission configuration file.

@@ -21,7 +21,8 @@ use super::config::{Config, seconds};
 use super::controllers::ServerControllers;
 use super::tables::Tables;
 use super::{
-    PreparedServer, aggregator, extensions, flowcontrol, handlers, kube, peers, storage, ui,
+    PreparedServer, aggregator, debug_socket, extensions, flowcontrol, handlers, kube, peers,
+    storage, ui,
 };
 
 /// Puts the servers together and makes them ready to run (upstream: `CreateServerChain`).
@@ -45,6 +46,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     // Hooks and controllers of each server.
     flowcontrol::add_hooks(&config)?;
     kube::start(&config)?;
+    debug_socket::start(&config).map_err(|error| error.to_string())?;
     let synced = extensions::start(&config, &tables.extensions)?;
     let aggregator = aggregator::aggregator(&config, &tables)?;
     aggregator.add_hooks(&config.lifecycle, synced)?;
@@ -129,6 +131,7 @@ fn prepared(
         SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors, clock }
     });
     PreparedServer {
+        metrics: config.metrics,
         handler,
         tables,
         ui,

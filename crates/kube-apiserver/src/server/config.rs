@@ -34,7 +34,9 @@ use super::connect::connecters;
 use super::egress::egress_selector;
 use super::flowcontrol::flow_control;
 use super::stand_in::StandIn;
-use super::{build_info, encryption, flag_files, services, storage, traces};
+use super::{
+    build_info, cache_metrics, encryption, flag_files, own_metrics, services, storage, traces,
+};
 use crate::options::{CompletedOptions, StorageKind};
 use kevel_server::connecter::Connecters;
 
@@ -101,6 +103,10 @@ impl Config {
             shown.map_err(|error| format!("failed to read allow list manifest: {error}"))?;
         let metrics = Arc::new(Metrics::new(options.clock.clone(), shown));
         build_info::show(&Info::reporting(options.flags.global.version.reported()), &metrics);
+        build_info::show_versions(options.effective_version, &metrics);
+        build_info::show_features(&options.feature_gates, options.effective_version, &metrics);
+        build_info::show_shared(&metrics);
+        own_metrics::runtime(&metrics);
         let lifecycle = Arc::new(Lifecycle::default());
         let shutdown = shutdown(&options);
         // Before anything is made or opened: a file that is wrong must not have changed anything.
@@ -130,6 +136,7 @@ impl Config {
             storage::open(&options, stand_in.as_ref(), &egress, &metrics, encrypted).await;
         let backends = backends.map_err(|error| error.to_string())?;
         storage::count_decode_errors(&backends, &options, &metrics);
+        cache_metrics::measure(&backends, &options, &metrics);
         let enabled = options.resource_config();
         let storages = storages(
             |resource| {
@@ -154,6 +161,7 @@ impl Config {
         let connecters = connecters(&options, &egress, &metrics)?;
         let component_statuses = Arc::new(ComponentStatuses::new(engine.clone())?);
         let services = services::services(&options, &storages, &storage_options, engine, caches)?;
+        services.iter().for_each(|services| services.measure(&metrics));
         Ok(Config {
             options,
             metrics,

@@ -6,12 +6,14 @@
 //! in order.
 
 mod admission;
+mod admission_metrics;
 mod aggregator;
 mod announcement;
 mod audit;
 mod authentication;
 mod authorization;
 mod build_info;
+mod cache_metrics;
 mod certificate_files;
 mod certificates;
 mod chain;
@@ -20,6 +22,7 @@ mod connect;
 mod controllers;
 mod csr_durations;
 mod debug_flags;
+mod debug_socket;
 mod egress;
 mod encryption;
 mod etcd_metrics;
@@ -31,6 +34,7 @@ mod handlers;
 mod health;
 mod jwt;
 mod kube;
+mod own_metrics;
 mod paths;
 mod peers;
 mod profiles;
@@ -57,6 +61,7 @@ use kevel_server::audit::Auditor;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
+use kevel_server::metrics::Metrics;
 use kevel_server::serving::{self, SecureServing, Serving};
 use kevel_trace::TraceProvider;
 use kevel_ui::Front;
@@ -153,6 +158,7 @@ pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dy
 
 /// A server that is complete and does not run yet (upstream: `PrepareRun`, `preparedGenericAPIServer`).
 pub struct PreparedServer {
+    metrics: Arc<Metrics>,
     /// The chain, and behind it all servers.
     pub handler: Arc<dyn Handler>,
     /// The page for browsers, if it is served.
@@ -181,6 +187,13 @@ pub struct PreparedServer {
     pub pki: Option<Pki>,
     /// The recorder of spans, if they are recorded.
     pub tracer: Option<TraceProvider>,
+}
+
+impl PreparedServer {
+    /// Metrics of the server.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
 }
 
 impl std::fmt::Debug for PreparedServer {

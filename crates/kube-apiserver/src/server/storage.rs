@@ -14,12 +14,14 @@ use kevel_registry::storage::{Format, RegistryFlags, RegistryOptions, Storage};
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::metrics::{Description, Metrics};
 use kevel_store::Engine;
-use kevel_store::embedded::{self, Embedded};
+use kevel_store::cache::LOG_MAX_EVENTS;
+use kevel_store::embedded::{self, Embedded, StoreMetrics};
 use kevel_store::etcd::{self, Etcd};
 use kevel_store::keys;
 
 use super::etcd_metrics::EtcdMetrics;
 use super::etcd_wait::{self, EtcdAway};
+use super::own_metrics;
 use super::stand_in::{StandIn, StandInError};
 use crate::options::{CompletedOptions, StorageKind};
 
@@ -73,10 +75,11 @@ pub async fn open(
 ) -> Result<Backends, OpenError> {
     let etcd = &options.flags.etcd;
     let prefix = keys::root(&etcd.etcd_prefix);
+    let own = embedded_options(options, metrics);
     let metrics = EtcdMetrics::new(metrics);
     let default = match stand_in {
-        Some(stand_in) => stand_in.open(embedded_options(options))?,
-        None => open_default(options, egress, &metrics).await?,
+        Some(stand_in) => stand_in.open(own)?,
+        None => open_default(options, own, egress, &metrics).await?,
     };
     let mut backends = Backends::new(Backend::new(over(default), &prefix));
     let overrides = etcd.overrides().into_iter().enumerate();
@@ -141,8 +144,14 @@ pub fn embedded_folder(options: &CompletedOptions) -> PathBuf {
     Path::new(&options.flags.kevel.data_dir).join("db")
 }
 
-fn embedded_options(options: &CompletedOptions) -> embedded::Options {
+fn embedded_options(options: &CompletedOptions, metrics: &Metrics) -> embedded::Options {
+    let metrics = match options.storage {
+        StorageKind::Embedded => own_metrics::store(metrics, Some(embedded_folder(options))),
+        StorageKind::Memory => own_metrics::store(metrics, None),
+        StorageKind::Etcd | StorageKind::StandIn => StoreMetrics::default(),
+    };
     embedded::Options {
+        metrics,
         compaction_interval: positive(options.flags.etcd.etcd_compaction_interval.0),
         clock: options.clock.clone(),
         ..embedded::Options::default()
@@ -151,12 +160,12 @@ fn embedded_options(options: &CompletedOptions) -> embedded::Options {
 
 async fn open_default(
     options: &CompletedOptions,
+    embedded_options: embedded::Options,
     egress: &EgressSelector,
     metrics: &EtcdMetrics,
 ) -> Result<Arc<dyn Engine>, OpenError> {
     let flags = &options.flags;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
-    let embedded_options = embedded_options(options);
     Ok(match options.storage {
         StorageKind::Memory => {
             Arc::new(Embedded::memory(embedded_options).map_err(OpenError::Memory)?)
@@ -211,6 +220,21 @@ pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
         help: "[ALPHA] Total size of the stored objects of a resource.",
         labels: by_group,
     });
+    let revision = metrics.gauge(Description {
+        name: "apiserver_watch_cache_resource_version",
+        help: "[ALPHA] The revision that the watch cache has reached, by resource.",
+        labels: by_group,
+    });
+    let capacity = metrics.gauge(Description {
+        name: "watch_cache_capacity",
+        help: "[ALPHA] Most events that the watch cache keeps, by resource.",
+        labels: by_group,
+    });
+    let events = metrics.gauge(Description {
+        name: "kevel_cache_events",
+        help: "Recent events that the watch cache has, by resource.",
+        labels: by_group,
+    });
     let shown: Mutex<BTreeSet<GroupResource>> = Mutex::default();
     metrics.before_show(move || {
         let mut stored: BTreeMap<GroupResource, Arc<Storage>> = BTreeMap::new();
@@ -233,13 +257,19 @@ pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
             old.with(&[&resource.to_string()]).set(count);
             objects.with(&labels).set(count);
             bytes.with(&labels).set(i64::try_from(size).unwrap_or(i64::MAX));
+            let reached = storage.cache.latest().revision().0;
+            revision.with(&labels).set(i64::try_from(reached).unwrap_or(i64::MAX));
+            capacity.with(&labels).set(LOG_MAX_EVENTS as i64);
+            events.with(&labels).set(storage.cache.recent_events() as i64);
         }
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in shown.iter().filter(|resource| !stored.contains_key(*resource)) {
             let labels = [gone.group.as_ref(), gone.resource.as_ref()];
             old.remove(&[&gone.to_string()]);
             objects.remove(&labels);
-            bytes.remove(&labels);
+            for family in [&bytes, &revision, &capacity, &events] {
+                family.remove(&labels);
+            }
         }
         *shown = stored.into_keys().collect();
     });

@@ -18,6 +18,7 @@ mod health;
 mod hostile;
 mod killed;
 mod migrated;
+mod observed;
 mod protocol;
 mod shutdown;
 mod slowloris;

@@ -87,16 +87,19 @@ impl Store<'_> {
         span.event("watchCache fresh enough");
         let after = token.as_ref().map_or("", |token| &token.after);
         self.check_readable(&snapshot, &selection.prefix, after)?;
+        let mut fetched = 0;
+        let mut page =
+            |limit| page(cache, &snapshot, &selection, token.as_ref(), limit, &mut fetched);
         let page = match of_version {
-            None => page(cache, &snapshot, &selection, token.as_ref(), limit),
+            None => page(limit),
             Some(of_version) => {
-                let Page { items, revision, .. } =
-                    page(cache, &snapshot, &selection, token.as_ref(), 0);
+                let Page { items, revision, .. } = page(0);
                 let items = of_version.select(items).await?;
                 let page = Page::first_of(items, limit, revision, &selection.prefix);
                 Page { shard: selection.shard, ..page }
             }
         };
+        self.storage.cache.metrics().count_list(fetched, page.items.len());
         let count = || vec![kevel_trace::number("count", page.items.len())];
         span.event_with("Listed items from cache", count);
         span.event_with("Filtered items", count);
@@ -160,12 +163,14 @@ fn page(
     selection: &Selection,
     token: Option<&ContinueToken>,
     limit: usize,
+    fetched: &mut usize,
 ) -> Page {
     let after = token.map(|token| token.after.as_str());
     let mut items: Vec<Arc<Object>> = Vec::new();
     let began = token.and_then(|token| token.revision);
     let revision = began.unwrap_or(snapshot.revision());
     for object in cache.candidates(snapshot, selection, after) {
+        *fetched += 1;
         if selection.matches(object) {
             items.push(object.clone());
         }

@@ -10,7 +10,7 @@ mod names;
 mod ownership;
 mod scale;
 mod spans;
-mod timestamps;
+pub mod timestamps;
 mod unreadable;
 mod update;
 mod version_selector;

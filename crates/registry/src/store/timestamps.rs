@@ -1,6 +1,10 @@
 //! Timestamps of `managedFields` stay when a write changes nothing else.
 
+use std::sync::{Arc, LazyLock};
+
 use kevel_api::value::{Map, Value};
+use kevel_clock::Stopwatch;
+use kevel_component::metrics::Histogram;
 
 use crate::type_ref::TypeRef;
 
@@ -8,13 +12,37 @@ use crate::type_ref::TypeRef;
 /// `IgnoreManagedFieldsTimestampsTransformer`). Plug-ins and strategies run after the field manager and may revert the
 /// client's change; without this, such a client would cause a write with each update.
 pub(crate) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, ty: &TypeRef) {
+    let started = Stopwatch::start();
+    let outcome = compare(object, old, ty);
+    COMPARISON_SECONDS[outcome as usize].observe_seconds(started.elapsed());
+}
+
+/// ComparisonOutcome of a comparison, by the names of the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ComparisonOutcome {
+    UnequalFast,
+    UnequalSlow,
+    Equal,
+}
+
+/// Outcomes by name (upstream: the label `code_path`), in the order of [`COMPARISON_SECONDS`].
+pub const COMPARISONS: [&str; 3] =
+    ["unequal_objects_fast", "unequal_objects_slow", "equal_objects"];
+
+/// Seconds that comparisons took, by outcome, in the whole process.
+pub static COMPARISON_SECONDS: LazyLock<[Arc<Histogram>; COMPARISONS.len()]> =
+    LazyLock::new(|| std::array::from_fn(|_| Arc::new(Histogram::new(SECONDS))));
+
+const SECONDS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0];
+
+fn compare(object: &mut Value, old: &Value, ty: &TypeRef) -> ComparisonOutcome {
     let before = old.list_at(&["metadata", "managedFields"]);
     let after = object.list_at(&["metadata", "managedFields"]);
     let recorded_again = before != after
         && before.len() == after.len()
         && before.iter().zip(after).all(|(before, after)| same_but_time(before, after));
     if !recorded_again {
-        return;
+        return ComparisonOutcome::UnequalFast;
     }
     let set = |object: &mut Value, fields: Option<Value>| {
         crate::metadata::set(object, "managedFields", fields);
@@ -26,9 +54,11 @@ pub(crate) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, 
         // Empty counts as absent.
         false => ty.schema().equal(Some(object), Some(old)),
     };
-    if !same {
-        set(object, recorded);
+    if same {
+        return ComparisonOutcome::Equal;
     }
+    set(object, recorded);
+    ComparisonOutcome::UnequalSlow
 }
 
 /// Whether two managedFields entries differ at most in their times.

@@ -9,7 +9,7 @@ use super::panic_recovery::caught;
 use super::{Installed, is_instrumented_path};
 use crate::handler::{Abort, Filter, Handler, Response};
 use crate::latency_trackers::LatencyTrackers;
-use crate::metrics::{Metrics, Series};
+use crate::metrics::{Metrics, Series, labels};
 use crate::request::Request;
 use kevel_component::future::Pending;
 
@@ -38,9 +38,15 @@ impl Filter for Instrument {
             series.long_running().add(1);
         }
         self.metrics.count_watch_events(&request.info, &mut request.parts.extensions);
+        if let Some(sizes) = series.body_sizes() {
+            request.parts.extensions.insert(sizes);
+        }
+        let validation = labels::field_validation(&request.info);
+        let validation = validation.map(|label| (self.metrics.clone(), label));
         let started = request.received.started;
+        let (code, size) = (None, 0);
         let mut record =
-            RequestRecord { series, trackers, long_running, started, code: None, size: 0 };
+            RequestRecord { series, trackers, validation, long_running, started, code, size };
         let pending = next.handle(request);
         Box::pin(async move {
             let response = match caught(pending).await {
@@ -63,6 +69,8 @@ impl Filter for Instrument {
 struct RequestRecord {
     series: Arc<Series>,
     trackers: Option<LatencyTrackers>,
+    /// `fieldValidation` of a write.
+    validation: Option<(Arc<Metrics>, &'static str)>,
     long_running: bool,
     started: Instant,
     code: Option<u16>,
@@ -84,6 +92,9 @@ impl Drop for RequestRecord {
             let excluded = self.trackers.as_ref().map(LatencyTrackers::excluded);
             let duration = self.started.elapsed();
             self.series.record(code, self.size, duration, excluded.unwrap_or_default());
+            if let Some((metrics, label)) = &self.validation {
+                metrics.count_validated(label, duration);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::audit::WithAudit;
 use super::audit_init::AuditInit;
 use super::authorization::{Authorization, annotate_allowed};
 use super::latency_trackers::WithLatencyTrackers;
+use super::own_requests::OwnRequests;
 use super::{Chain, Filter};
 use crate::audit::Auditor;
 use crate::authorization::Authorizer;
@@ -19,10 +20,12 @@ use kevel_registry::user::PRIVILEGED;
 pub fn internal(
     audit: Option<Arc<Auditor>>,
     authorizer: Arc<dyn Authorizer>,
-    metrics: &Metrics,
+    metrics: &Arc<Metrics>,
     handler: Arc<dyn Handler>,
 ) -> Arc<dyn Handler> {
     let mut chain = Chain::default();
+    // First: what is refused counts, too.
+    chain.push(OwnRequests(metrics.clone()));
     if let Some(auditor) = audit {
         chain.push(AuditInit::new(Some(auditor)));
         chain.push(WithLatencyTrackers);

@@ -23,6 +23,7 @@ mod leaving;
 mod long_running;
 mod max_in_flight;
 mod mux_and_discovery;
+mod own_requests;
 mod panic_recovery;
 mod plain;
 mod priority_and_fairness;

@@ -9,6 +9,7 @@ use ring::digest;
 use super::{Forms, documents, encode, pretty, respond};
 use crate::body::Body;
 use crate::handler::Response;
+use crate::metrics::AGGREGATIONS;
 use crate::negotiate::MediaType;
 use crate::request::Request;
 
@@ -26,6 +27,7 @@ const AGGREGATED_KIND: &str = "APIGroupDiscoveryList";
 
 impl Aggregated {
     pub fn new(mut document: Map) -> Self {
+        AGGREGATIONS.with(&[]).increment();
         let mut text = Vec::new();
         let schema = documents::schema(AGGREGATED_GROUP, "v2", AGGREGATED_KIND);
         json::encode(&Value::Map(document.clone()), schema, &mut text);

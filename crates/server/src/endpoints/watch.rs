@@ -325,6 +325,9 @@ impl Encoder {
         let before = out.len();
         self.value("BOOKMARK", value, out);
         self.sent(out.len() - before);
+        if let Some(sent) = self.sent.as_ref().filter(|_| initial_end) {
+            sent.initial_sent();
+        }
     }
 
     pub(super) fn failure(&self, error: CacheError, out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::family::Description;
-use super::metric::Counter;
+use kevel_component::metrics::Counter;
 
 /// Value of a label in place of one that is not allowed.
 const UNEXPECTED: &str = "unexpected";
@@ -16,6 +16,10 @@ pub struct MetricsOptions {
     pub allowed_labels: BTreeMap<(String, String), BTreeSet<String>>,
     /// Names of metrics that are not exported.
     pub disabled: BTreeSet<String>,
+    /// Whether metrics are exported whose deprecation is long past (`--show-hidden-metrics-for-version`).
+    pub show_hidden: bool,
+    /// Minor version by which deprecated metrics are hidden.
+    pub version: (u32, u32),
 }
 
 /// Allowed values of the labels of one family.
@@ -72,6 +76,7 @@ mod tests {
                 (key(inflight, "request_kind"), values(&["mutating"])),
             ]),
             disabled: values(&["b_total"]),
+            ..MetricsOptions::default()
         };
         let metrics = Metrics::new(Clock::system(), options);
         let labels = &["verb", "code"];

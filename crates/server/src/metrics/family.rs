@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::allowed::{AllowedValues, MetricsOptions};
-use super::metric::{Counter, FloatGauge, Gauge, Histogram};
 use super::text::Text;
+use kevel_component::metrics::{Counter, FloatGauge, Gauge, Histogram};
+use kevel_component::summary::{QUANTILES, QuantileSummary};
 
 /// Most label sets of a family. Others are not recorded: a client must not be able to fill the memory with labels.
 pub(crate) const MAX_SERIES: usize = 20_000;
@@ -24,6 +25,21 @@ pub struct Description {
     pub labels: &'static [&'static str],
 }
 
+impl Description {
+    /// Stability level, from the help text: `STABLE`; empty without one.
+    pub fn stability(&self) -> &'static str {
+        let rest = self.help.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        rest.map_or("", |(level, _)| level)
+    }
+
+    /// Version that has deprecated the metric, from the help text: `1.34.0`; empty if none has.
+    pub fn deprecated(&self) -> &'static str {
+        let rest =
+            self.help.split_once("(Deprecated since ").and_then(|(_, rest)| rest.split_once(')'));
+        rest.map_or("", |(version, _)| version)
+    }
+}
+
 /// A metric that can be exported.
 pub trait Metric: Send + Sync + 'static {
     /// Prometheus type.
@@ -36,8 +52,8 @@ pub trait Metric: Send + Sync + 'static {
 /// Metrics of one name, by label values.
 pub struct Family<M> {
     description: Description,
-    /// Allowed values of labels, if they are limited.
-    allowed: Option<AllowedValues>,
+    /// Allowed values of labels, if they are limited; set when the family is registered.
+    allowed: OnceLock<AllowedValues>,
     make: Box<dyn Fn() -> M + Send + Sync>,
     hasher: RandomState,
     shards: [RwLock<HashMap<String, Arc<M>>>; SHARDS],
@@ -59,22 +75,23 @@ impl<M: Metric> Family<M> {
     ) -> Self {
         Family {
             description,
-            allowed: None,
+            allowed: OnceLock::new(),
             make: Box::new(make),
             hasher: RandomState::new(),
             shards: Default::default(),
         }
     }
 
-    /// Copy of the family with limited values of labels.
-    pub(super) fn limited(self, options: &MetricsOptions, unexpected: &Arc<Counter>) -> Self {
-        let allowed = AllowedValues::of(options, &self.description, unexpected);
-        Family { allowed, ..self }
+    /// Limits the values of labels. Values that were used before stay.
+    pub(super) fn limit(&self, options: &MetricsOptions, unexpected: &Arc<Counter>) {
+        if let Some(allowed) = AllowedValues::of(options, &self.description, unexpected) {
+            let _ = self.allowed.set(allowed);
+        }
     }
 
     /// The metric with these label values, in the order of the labels.
     pub fn with(&self, values: &[&str]) -> Arc<M> {
-        match &self.allowed {
+        match self.allowed.get() {
             Some(allowed) => self.series(&allowed.apply(values)),
             None => self.series(values),
         }
@@ -93,6 +110,16 @@ impl<M: Metric> Family<M> {
         series.entry(key).or_insert_with(|| Arc::new((self.make)())).clone()
     }
 
+    /// Shows a metric that is kept elsewhere, with these label values.
+    pub fn insert(&self, values: &[&str], metric: Arc<M>) {
+        let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
+        let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
+        let mut series = shard.write().unwrap_or_else(PoisonError::into_inner);
+        if series.len() < MAX_SERIES / SHARDS {
+            series.insert(key, metric);
+        }
+    }
+
     /// Removes the metric with these label values.
     pub fn remove(&self, values: &[&str]) {
         let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
@@ -103,21 +130,40 @@ impl<M: Metric> Family<M> {
 
 /// A family of any type.
 pub(super) trait Show: Send + Sync {
-    fn name(&self) -> &'static str;
-    fn show(&self, text: &mut Text);
-}
+    fn description(&self) -> &Description;
+    /// Prometheus type.
+    fn kind(&self) -> &'static str;
+    /// Writes the metrics under a name; without labels in the description, under those of the family.
+    fn show_as(&self, description: &Description, kind: &str, text: &mut Text);
 
-impl<M: Metric> Show for Family<M> {
     fn name(&self) -> &'static str {
-        self.description.name
+        self.description().name
     }
 
     fn show(&self, text: &mut Text) {
+        self.show_as(self.description(), self.kind(), text);
+    }
+}
+
+impl<M: Metric> Show for Family<M> {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn kind(&self) -> &'static str {
+        M::TYPE
+    }
+
+    fn show_as(&self, description: &Description, kind: &str, text: &mut Text) {
+        let labels = match description.labels {
+            [] => self.description.labels,
+            labels => labels,
+        };
         let mut series = Vec::new();
         for shard in &self.shards {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             series.extend(shard.iter().map(|(key, metric)| {
-                let names = self.description.labels.iter().copied();
+                let names = labels.iter().copied();
                 (Text::labels(names.zip(key.split(SEPARATOR))), metric.clone())
             }));
         }
@@ -125,9 +171,9 @@ impl<M: Metric> Show for Family<M> {
             return;
         }
         series.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        text.heading(self.description.name, self.description.help, M::TYPE);
+        text.heading(description.name, description.help, kind);
         for (labels, metric) in series {
-            metric.write(text, self.description.name, &labels);
+            metric.write(text, description.name, &labels);
         }
     }
 }
@@ -167,5 +213,19 @@ impl Metric for Histogram {
         text.sample(name, "_sum", labels, self.sum());
         let count = buckets.last().map_or(0, |last| last.1);
         text.sample(name, "_count", labels, count as f64);
+    }
+}
+
+impl Metric for QuantileSummary {
+    const TYPE: &'static str = "summary";
+
+    fn write(&self, text: &mut Text, name: &str, labels: &str) {
+        let comma = if labels.is_empty() { "" } else { "," };
+        for part in QUANTILES {
+            let labels = format!("{labels}{comma}quantile=\"{part}\"");
+            text.sample(name, "", &labels, self.quantile(part));
+        }
+        text.sample(name, "_sum", labels, self.sum());
+        text.sample(name, "_count", labels, self.count() as f64);
     }
 }

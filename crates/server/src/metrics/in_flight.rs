@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kevel_clock::monotonic_now;
 
-use super::metric::Gauge;
+use kevel_component::metrics::Gauge;
 
 /// Counts running requests and keeps their maximum for each second.
 #[derive(Debug)]

@@ -53,6 +53,22 @@ pub fn dry_run(info: &RequestInfo) -> &'static str {
     }
 }
 
+/// `fieldValidation` of a write: `Ignore`, `Warn`, `Strict` or empty; `invalid` for any other value; `None` for reads.
+pub fn field_validation(info: &RequestInfo) -> Option<&'static str> {
+    if !matches!(info.verb, Verb::Create | Verb::Update | Verb::Patch) {
+        return None;
+    }
+    let mut values = info.query.iter().filter(|(key, _)| key == "fieldValidation");
+    let first = values.next().map(|(_, value)| value.as_str());
+    Some(match (first, values.next()) {
+        (None, _) => "",
+        (Some("" | "Ignore"), None) => "Ignore",
+        (Some("Warn"), None) => "Warn",
+        (Some("Strict"), None) => "Strict",
+        _ => "invalid",
+    })
+}
+
 /// Whether a patch of this media type is an apply.
 fn is_apply(content_type: &HeaderValue) -> bool {
     content_type == "application/apply-patch+yaml"

@@ -3,13 +3,15 @@
 //! Recording costs a few atomic operations, and a look-up under a read lock where labels are not known before.
 //! [`Metrics`] is one server's; `/metrics` exports it.
 
+mod about;
 mod allowed;
 mod family;
+mod hidden;
 mod in_flight;
 pub mod labels;
-mod metric;
 mod process;
 mod requests;
+mod shared;
 mod slis;
 mod text;
 mod watch_events;
@@ -18,12 +20,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_clock::Clock;
 
+pub use about::MetricDescription;
 pub use allowed::MetricsOptions;
 pub use family::{Description, Family, Metric};
+use hidden::ShownFamily;
 pub use in_flight::InFlightWatermark;
-pub use metric::{Counter, FloatGauge, Gauge, Histogram};
+pub use kevel_component::metrics::{Counter, FloatGauge, Gauge, Histogram};
+pub use kevel_component::summary::QuantileSummary;
 pub use process::start_time;
-pub use requests::Series;
+pub use requests::{BodySizes, Series};
+pub use shared::{AGGREGATIONS, OF_AGGREGATED, OF_WEBHOOKS, REST_CLIENT, RestCall};
 pub use slis::Slis;
 pub use text::Text;
 pub use watch_events::WatchEvents;
@@ -51,6 +57,10 @@ pub struct Metrics {
     pub filter_duration: Arc<Family<Histogram>>,
     watch_events: Arc<Family<Counter>>,
     watch_events_sizes: Arc<Family<Histogram>>,
+    watch_list_duration: Arc<Family<Histogram>>,
+    request_body_sizes: Arc<Family<Histogram>>,
+    field_validation: Arc<Family<Histogram>>,
+    self_requests: Arc<Family<Counter>>,
     /// Running read-only requests.
     pub read_only_in_flight: InFlightWatermark,
     /// Running mutating requests.
@@ -109,6 +119,14 @@ const AUTH_SECONDS: &[f64] = &[
     8.192, 16.384,
 ];
 const ANSWER_BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const WATCH_LIST_SECONDS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
+/// From 50 kB in steps of 100 kB, above the largest body.
+const BODY_BYTES: &[f64] = &[
+    5e4, 1.5e5, 2.5e5, 3.5e5, 4.5e5, 5.5e5, 6.5e5, 7.5e5, 8.5e5, 9.5e5, 1.05e6, 1.15e6, 1.25e6,
+    1.35e6, 1.45e6, 1.55e6, 1.65e6, 1.75e6, 1.85e6, 1.95e6, 2.05e6, 2.15e6, 2.25e6, 2.35e6, 2.45e6,
+    2.55e6, 2.65e6, 2.75e6, 2.85e6, 2.95e6, 3.05e6,
+];
 const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
 
 impl Default for Metrics {
@@ -138,7 +156,7 @@ impl Metrics {
             "[ALPHA] TLS handshakes that failed.",
             &[],
         );
-        Metrics {
+        let metrics = Metrics {
             request_total: all.counter(
                 "apiserver_request_total",
                 "[STABLE] Served requests, by verb, resource and response code.",
@@ -200,6 +218,29 @@ impl Metrics {
                 &["group", "version", "resource"],
                 EVENT_BYTES,
             ),
+            watch_list_duration: all.histogram(
+                "apiserver_watch_list_duration_seconds",
+                "[BETA] Seconds until a watch has sent the state that it begins with.",
+                &["group", "version", "resource", "scope"],
+                WATCH_LIST_SECONDS,
+            ),
+            request_body_sizes: all.histogram(
+                "apiserver_request_body_size_bytes",
+                "[ALPHA] Bytes of the bodies of writes, by resource and verb.",
+                &["group", "resource", "verb"],
+                BODY_BYTES,
+            ),
+            field_validation: all.histogram(
+                "field_validation_request_duration_seconds",
+                "[ALPHA] Seconds to the end of the answer to a write, by its fieldValidation.",
+                &["field_validation"],
+                SLI_SECONDS,
+            ),
+            self_requests: all.counter(
+                "apiserver_selfrequest_total",
+                "[ALPHA] Requests of the server to itself, by what was asked for.",
+                &["verb", "group", "resource", "subresource"],
+            ),
             read_only_in_flight: InFlightWatermark::new(in_flight.with(&["readOnly"])),
             mutating_in_flight: InFlightWatermark::new(in_flight.with(&["mutating"])),
             read_only_in_queue: InFlightWatermark::new(in_queue.with(&["readOnly"])),
@@ -238,7 +279,9 @@ impl Metrics {
             publishers: Mutex::default(),
             options: all.options,
             unexpected: all.unexpected,
-        }
+        };
+        shared::show_in(&metrics);
+        metrics
     }
 
     /// Registers a counter.
@@ -276,10 +319,16 @@ impl Metrics {
     }
 
     fn add<M: Metric>(&self, family: Family<M>) -> Arc<Family<M>> {
-        let family = Arc::new(family.limited(&self.options, &self.unexpected));
-        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        families.push(family.clone());
+        let family = Arc::new(family);
+        self.share(family.clone());
         family
+    }
+
+    /// Shows a family that other servers of the process may show as well.
+    pub fn share<M: Metric>(&self, family: Arc<Family<M>>) {
+        family.limit(&self.options, &self.unexpected);
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        families.push(family);
     }
 
     /// All metrics as text.
@@ -290,15 +339,16 @@ impl Metrics {
         self.mutating_in_queue.publish();
         let publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         publishers.iter().for_each(|publish| publish());
-        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        families.sort_by_key(|family| family.name());
+        let families = self.families.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut shown: Vec<_> = families.iter().flat_map(hidden::names_of).collect();
+        shown.retain(|shown| self.shows(shown.description));
+        shown.sort_by_key(|shown| shown.description.name);
         let mut text = Text::default();
-        for family in families {
-            if !self.options.disabled.contains(family.name()) {
-                family.show(&mut text);
-            }
+        for ShownFamily { family, description, kind } in &shown {
+            family.show_as(description, kind, &mut text);
         }
-        process::show(&mut text);
+        self.show_about(&shown, &mut text);
+        process::show(&mut text, &self.options.disabled);
         text.into_string()
     }
 }
@@ -347,7 +397,8 @@ impl Families {
     }
 
     fn add<M: Metric>(&mut self, family: Family<M>) -> Arc<Family<M>> {
-        let family = Arc::new(family.limited(&self.options, &self.unexpected));
+        family.limit(&self.options, &self.unexpected);
+        let family = Arc::new(family);
         self.all.push(family.clone());
         family
     }

@@ -1,56 +1,68 @@
 //! `process_*` metrics from the operating system.
 
+use std::collections::BTreeSet;
 use std::fs;
+
+use tokio::runtime::Handle;
 
 use super::text::Text;
 
 /// Ticks per second in `/proc`, part of Linux's ABI.
 const TICKS: f64 = 100.0;
 
-/// Writes the available metrics; none on other systems than Linux.
-pub(super) fn show(text: &mut Text) {
+/// Name, type and help of a metric.
+type ProcessMetric = (&'static str, &'static str, &'static str);
+
+const ROWS: [ProcessMetric; 10] = [
+    (
+        "go_goroutines",
+        "gauge",
+        "Tasks of the server's runtime: they are what goroutines are in Go.",
+    ),
+    ("process_cpu_seconds_total", "counter", "CPU time used, in seconds."),
+    ("process_max_fds", "gauge", "Most open files."),
+    ("process_network_receive_bytes_total", "counter", "Bytes received over the network."),
+    ("process_network_transmit_bytes_total", "counter", "Bytes sent over the network."),
+    ("process_open_fds", "gauge", "Open files."),
+    ("process_resident_memory_bytes", "gauge", "Resident memory."),
+    ("process_start_time_seconds", "gauge", "[ALPHA] When the process began, in Unix time."),
+    ("process_virtual_memory_bytes", "gauge", "Virtual memory."),
+    ("process_virtual_memory_max_bytes", "gauge", "Most virtual memory."),
+];
+
+/// Descriptions of the metrics.
+pub(super) fn descriptions() -> impl Iterator<Item = ProcessMetric> {
+    ROWS.into_iter()
+}
+
+/// Writes the available metrics; few on other systems than Linux.
+pub(super) fn show(text: &mut Text, disabled: &BTreeSet<String>) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let network = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let (received, sent) = network_bytes(&network).unzip();
+    let tasks =
+        Handle::try_current().ok().map(|runtime| runtime.metrics().num_alive_tasks() as f64);
     // Fields are numbered as in the manual, where the first after the name is 3.
     let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
-    let rows = [
-        ("process_cpu_seconds_total", "counter", cpu, "CPU time used, in seconds."),
-        ("process_max_fds", "gauge", limit(&limits, "Max open files"), "Most open files."),
-        (
-            "process_network_receive_bytes_total",
-            "counter",
-            received,
-            "Bytes received over the network.",
-        ),
-        ("process_network_transmit_bytes_total", "counter", sent, "Bytes sent over the network."),
-        ("process_open_fds", "gauge", open, "Open files."),
-        (
-            "process_resident_memory_bytes",
-            "gauge",
-            kibibytes(&status, "VmRSS:"),
-            "Resident memory.",
-        ),
-        (
-            "process_start_time_seconds",
-            "gauge",
-            start_time(),
-            "When the process began, in Unix time.",
-        ),
-        ("process_virtual_memory_bytes", "gauge", kibibytes(&status, "VmSize:"), "Virtual memory."),
-        (
-            "process_virtual_memory_max_bytes",
-            "gauge",
-            // Unlimited is the largest number.
-            limit(&limits, "Max address space").or(Some(u64::MAX as f64)),
-            "Most virtual memory.",
-        ),
+    // In the order of the rows.
+    let values = [
+        tasks,
+        cpu,
+        limit(&limits, "Max open files"),
+        received,
+        sent,
+        open,
+        kibibytes(&status, "VmRSS:"),
+        start_time(),
+        kibibytes(&status, "VmSize:"),
+        // Unlimited is the largest number.
+        limit(&limits, "Max address space").or(Some(u64::MAX as f64)),
     ];
-    for (name, kind, value, help) in rows {
-        if let Some(value) = value {
+    for ((name, kind, help), value) in ROWS.into_iter().zip(values) {
+        if let Some(value) = value.filter(|_| !disabled.contains(name)) {
             text.single(name, help, kind, value);
         }
     }

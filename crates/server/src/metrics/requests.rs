@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::request::Parts;
 
 use super::family::{Family, MAX_SERIES};
-use super::metric::{Counter, Gauge, Histogram};
 use super::{Metrics, labels};
 use crate::request_info::RequestInfo;
+use kevel_component::metrics::{Counter, Gauge, Histogram};
 
 /// Name of the component in metrics.
 pub(super) const COMPONENT: &str = "apiserver";
@@ -38,6 +38,21 @@ pub struct Series {
     sli_duration: Option<Arc<Histogram>>,
     response_sizes: Option<Arc<Histogram>>,
     long_running: Arc<Gauge>,
+    /// Sizes of bodies, for writes.
+    body_sizes: Option<Arc<Histogram>>,
+}
+
+/// Sizes of the bodies of a request's resource and verb, a request extension.
+#[derive(Clone, Debug)]
+pub struct BodySizes(pub(crate) Arc<Histogram>);
+
+impl BodySizes {
+    /// Records the body of a request, if it is counted.
+    pub fn record(request: &Parts, bytes: usize) {
+        if let Some(BodySizes(sizes)) = request.extensions.get() {
+            sizes.observe(bytes as f64);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +117,11 @@ impl Series {
         self.deprecated.with(&[group, version, resource, subresource, removed]).set(1);
     }
 
+    /// Sizes of bodies, if the request is a write.
+    pub fn body_sizes(&self) -> Option<BodySizes> {
+        self.body_sizes.clone().map(BodySizes)
+    }
+
     /// Gauge of running requests with these labels, for long-running ones.
     pub fn long_running(&self) -> &Gauge {
         &self.long_running
@@ -164,9 +184,36 @@ impl Metrics {
                 "WATCH" | "CONNECT" => self.longrunning_requests.with(&short),
                 _ => Arc::default(),
             },
+            body_sizes: body_verb(&labels)
+                .map(|verb| self.request_body_sizes.with(&[&labels.group, &labels.resource, verb])),
             labels,
         }
     }
+
+    /// Records a request of the server to itself.
+    pub(crate) fn count_self_request(&self, info: &RequestInfo, parts: &Parts) {
+        let verb = labels::verb(info, parts);
+        let labels = [verb, &info.group, &info.resource, &info.subresource];
+        self.self_requests.with(&labels).increment();
+    }
+
+    /// Records an answered write by its `fieldValidation`.
+    pub(crate) fn count_validated(&self, label: &str, duration: Duration) {
+        self.field_validation.with(&[label]).observe_seconds(duration);
+    }
+}
+
+/// Verb of a write as the sizes of bodies name it.
+fn body_verb(labels: &Labels) -> Option<&'static str> {
+    match labels.verb {
+        "POST" => Some("create"),
+        "PUT" => Some("update"),
+        "PATCH" | "APPLY" => Some("patch"),
+        "DELETE" if labels.scope == "resource" => Some("delete"),
+        "DELETE" => Some("delete_collection"),
+        _ => None,
+    }
+    .filter(|_| !labels.resource.is_empty())
 }
 
 /// Label values, in the order of the families' labels.

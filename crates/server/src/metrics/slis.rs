@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::family::{Description, Family, Show};
-use super::metric::{Counter, Gauge};
 use super::text::Text;
+use kevel_component::metrics::{Counter, Gauge};
 
 /// Metrics of health check results.
 #[derive(Debug)]

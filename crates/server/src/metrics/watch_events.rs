@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use http::Extensions;
 use http::request::Parts;
+use kevel_clock::Stopwatch;
+use kevel_component::metrics::{Counter, Histogram};
 
-use super::Metrics;
-use super::metric::{Counter, Histogram};
+use super::{Metrics, labels};
 use crate::request_info::RequestInfo;
 use kevel_registry::verb::Verb;
 
@@ -15,6 +16,8 @@ use kevel_registry::verb::Verb;
 pub struct WatchEvents {
     total: Arc<Counter>,
     sizes: Arc<Histogram>,
+    initial: Arc<Histogram>,
+    started: Stopwatch,
 }
 
 impl WatchEvents {
@@ -30,6 +33,13 @@ impl WatchEvents {
     }
 }
 
+impl WatchEvents {
+    /// Records the end of the state that the watch begins with.
+    pub fn initial_sent(&self) {
+        self.initial.observe_seconds(self.started.elapsed());
+    }
+}
+
 impl Metrics {
     /// Adds the metrics of watch events to a request, if it is a watch.
     pub(crate) fn count_watch_events(&self, info: &RequestInfo, extensions: &mut Extensions) {
@@ -37,7 +47,11 @@ impl Metrics {
             let labels = [info.group.as_str(), &info.version, &info.resource];
             let total = self.watch_events.with(&labels);
             let sizes = self.watch_events_sizes.with(&labels);
-            extensions.insert(WatchEvents { total, sizes });
+            let scope = labels::scope(info);
+            let scoped = [info.group.as_str(), &info.version, &info.resource, scope];
+            let initial = self.watch_list_duration.with(&scoped);
+            let started = Stopwatch::start();
+            extensions.insert(WatchEvents { total, sizes, initial, started });
         }
     }
 }

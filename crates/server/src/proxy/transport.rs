@@ -19,8 +19,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::egress::{Connection, Connector, Dialer, Stream, address, failure, informational};
 use crate::incoming::IncomingBody;
+use crate::metrics::OF_AGGREGATED;
 use crate::webhook::{Endpoint, Identity, tls_config};
-use kevel_pki::{Dynamic, verify::Purpose, warn_unable_to_sign};
+use kevel_pki::{Dynamic, verify::Purpose, verify::refusal, warn_unable_to_sign};
 
 /// Timeout of TLS handshakes: the default of the reference's transports.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
@@ -82,6 +83,7 @@ impl Transport {
         let connections = self.connections.current();
         tokio::select! {
             sent = connections.requests.request(request) => {
+                let sent = sent.inspect_err(|error| OF_AGGREGATED.count(refusal(error)));
                 sent.map_err(|error| failure::of_request(&error, &address))
             }
             () = too_many => Err(informational::TOO_MANY.to_owned()),
@@ -102,6 +104,7 @@ impl Transport {
         let tls = self.connections.current().tls.connect(name, io);
         let tls = timeout(TLS_HANDSHAKE, tls).await;
         let tls = tls.map_err(|_| "net/http: TLS handshake timeout".to_owned())?;
+        let tls = tls.inspect_err(|error| OF_AGGREGATED.count(refusal(error)));
         Ok(Box::new(tls.map_err(|error| failure::of_connection(&error, &address))?))
     }
 }

@@ -11,8 +11,9 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilde
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kevel_api::duration as go;
-use kevel_clock::timer_now;
+use kevel_clock::{Stopwatch, timer_now};
 use kevel_kubeconfig::{CallAuthorization, ExecCredentials, ExecKeyPair};
+use kevel_pki::verify::refusal;
 use kevel_trace::{TraceSpan, answered, call_span};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -22,6 +23,7 @@ use super::endpoint::Endpoint;
 use super::error::Error;
 use super::tls;
 use crate::egress::{Connector, ForwardProxy, failure, informational};
+use crate::metrics::{OF_WEBHOOKS, REST_CLIENT, RestCall};
 
 /// Default timeout of a call, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -136,8 +138,17 @@ impl Client {
                 true => call_span(&mut request),
                 false => TraceSpan::default(),
             };
+            let (sent, started) = (body.len(), Stopwatch::start());
             let exchanged = exchange(&http, request, &asked, deadline, limit);
             let answer = span.scope(exchanged).await;
+            REST_CLIENT.record(RestCall {
+                host: authority.as_str(),
+                method: method.as_str(),
+                code: answer.as_ref().ok().map(|answer| answer.status().as_u16()),
+                took: started.elapsed(),
+                sent: Some(sent),
+                received: answer.as_ref().ok().map(|answer| answer.body().len()),
+            });
             answered(&span, &answer);
             let Some(next) = answer.as_ref().ok().and_then(|answer| redirected(&uri, answer))
             else {
@@ -267,6 +278,7 @@ pub(super) async fn exchange(
             return Err(Error::Connection { request, reason, lost: false });
         }
     };
+    let answer = answer.inspect_err(|error| OF_WEBHOOKS.count(refusal(error)));
     let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error, &address))?;
     let (parts, body) = answer.into_parts();
     let body = timeout_at(deadline, Limited::new(body, limit).collect()).await;

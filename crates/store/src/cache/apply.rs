@@ -16,6 +16,7 @@ impl Cache {
         if self.state.borrow().is_over() {
             return;
         }
+        self.metrics.initializations.increment();
         loaded.damaged().for_each(|object| self.damage.look_at(&self.resource.prefix, object));
         let again = *self.state.borrow() == State::Live;
         let revision = loaded.revision;
@@ -42,9 +43,11 @@ impl Cache {
 
     /// Applies changes, all at once.
     pub(super) fn apply(&self, changes: Vec<crate::Event>) {
+        self.metrics.storage_events.add(changes.len() as u64);
         let shown = self.current.load_full();
         let number = self.log().end();
         let (snapshot, events) = self.advance(shown.snapshot.clone(), number, changes);
+        self.metrics.events_received.add(events.len() as u64);
         if events.is_empty() {
             return;
         }
@@ -53,6 +56,7 @@ impl Cache {
             events.iter().for_each(|event| log.push(event.clone(), now));
             self.current.store(Arc::new(Shown { snapshot, epoch: shown.epoch }));
         });
+        self.metrics.events_dispatched.add(events.len() as u64);
         self.subscribers.publish(&events, &self.resource);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Object, Resource, Snapshot, key_below};
+use super::{CacheMetrics, Object, Resource, Snapshot, key_below};
 use crate::{Engine, Error, RangeOptions, Revision, failpoint};
 
 /// Page size of a load.
@@ -13,7 +13,9 @@ pub(super) async fn load(
     engine: &dyn Engine,
     resource: &Resource,
     revision: Option<Revision>,
+    metrics: &CacheMetrics,
 ) -> Result<Snapshot, Error> {
+    let mut fetched = 0;
     let prefix = resource.prefix.as_bytes();
     let mut options = RangeOptions { revision, limit: LOAD_PAGE, ..RangeOptions::default() };
     let mut objects = Vec::new();
@@ -24,6 +26,7 @@ pub(super) async fn load(
         let read = page.entries.last().map(|entry| &entry.key);
         let damaged = page.damaged.last().map(|damaged| &damaged.key);
         options.after = read.max(damaged).cloned();
+        fetched += page.entries.len() + page.damaged.len();
         // Reads the next page while this one is decoded.
         let (entries, damaged) = (page.entries, page.damaged);
         let next = async {
@@ -43,7 +46,10 @@ pub(super) async fn load(
         };
         match tokio::join!(next, take_in).0 {
             Some(read) => page = read?,
-            None => return Ok(Snapshot::loaded(objects, page.revision)),
+            None => {
+                metrics.count_load(fetched, objects.len());
+                return Ok(Snapshot::loaded(objects, page.revision));
+            }
         }
     }
 }

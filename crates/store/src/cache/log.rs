@@ -264,6 +264,11 @@ impl Log {
         self.first
     }
 
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// Number of the next event.
     pub fn end(&self) -> u64 {
         self.first + self.events.len() as u64

@@ -26,6 +26,7 @@ mod feed;
 mod index;
 mod load;
 mod log;
+mod metrics;
 mod object;
 mod object_set;
 mod recall;
@@ -39,7 +40,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use kevel_clock::timer_now;
+use kevel_clock::{Stopwatch, timer_now};
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
@@ -48,6 +49,7 @@ pub use self::feed::Caches;
 pub use self::log::{
     Change, EncoderId, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS,
 };
+pub use self::metrics::{CacheMetrics, ConsistentReads, READ_WAIT_SECONDS};
 pub use self::object::{Object, Span, Wire};
 pub use self::selection::Selection;
 pub use self::snapshot::{Candidates, Snapshot};
@@ -60,6 +62,7 @@ use self::epoch::{Progress, Shown};
 use self::feed::{Command, FeedFailures};
 use self::load::load;
 use self::log::Log;
+use self::metrics::Waited;
 use self::selection::Selections;
 use self::watch::Subscribers;
 use crate::{Damaged, Engine, Entry, Error, Revision, Unreadable};
@@ -177,6 +180,7 @@ pub struct Cache {
     feed: mpsc::UnboundedSender<Command>,
     troubles: Arc<FeedFailures>,
     damage: Arc<Damage>,
+    metrics: CacheMetrics,
     current: ArcSwap<Shown>,
     recent: RwLock<Log>,
     subscribers: Subscribers,
@@ -241,6 +245,7 @@ impl Cache {
             feed,
             troubles,
             damage,
+            metrics: CacheMetrics::default(),
             current: ArcSwap::default(),
             recent: RwLock::default(),
             subscribers: Subscribers::default(),
@@ -251,6 +256,10 @@ impl Cache {
             rebuilt: ArcSwap::default(),
             recalling: tokio::sync::Mutex::default(),
         }
+    }
+
+    fn with_metrics(self, metrics: CacheMetrics) -> Self {
+        Cache { metrics, ..self }
     }
 
     /// Whether the resource is loaded.
@@ -288,6 +297,20 @@ impl Cache {
 
     /// All objects, at the required freshness.
     pub async fn snapshot(&self, at: At) -> Result<Snapshot, CacheError> {
+        let read = self.read(at).await;
+        if at == At::Consistent {
+            let reads = &self.metrics.consistent_reads;
+            match &read {
+                Ok((_, false)) => reads.cached.increment(),
+                Ok((_, true)) => reads.fallback.increment(),
+                Err(_) => reads.failed.increment(),
+            }
+        }
+        read.map(|(snapshot, _)| snapshot)
+    }
+
+    /// All objects at the required freshness, and whether they were read from the engine instead.
+    async fn read(&self, at: At) -> Result<(Snapshot, bool), CacheError> {
         self.ready().await?;
         let cached = self.cached(at).await;
         // After the read: a cache that was replaced meanwhile may have waited in vain.
@@ -295,22 +318,23 @@ impl Cache {
             State::Replaced => {}
             _ => return cached,
         }
-        self.uncached(at).await
+        self.uncached(at).await.map(|snapshot| (snapshot, true))
     }
 
-    async fn cached(&self, at: At) -> Result<Snapshot, CacheError> {
-        match at {
-            At::Any => Ok(self.latest()),
-            At::Consistent => self.consistent().await,
+    async fn cached(&self, at: At) -> Result<(Snapshot, bool), CacheError> {
+        let snapshot = match at {
+            At::Any => self.latest(),
+            At::Consistent => return self.consistent().await,
             At::NotOlderThan(revision) => {
                 self.reach(revision, Following::OrNot).await?;
-                Ok(self.latest())
+                self.latest()
             }
             At::Exact(revision) => {
                 self.reach(revision, Following::OrNot).await?;
-                self.exactly(revision).await
+                self.exactly(revision).await?
             }
-        }
+        };
+        Ok((snapshot, false))
     }
 
     /// Reads the snapshot from the engine.
@@ -318,7 +342,7 @@ impl Cache {
         if let At::Exact(revision) = at {
             return self.read_past(revision).await;
         }
-        let snapshot = load(&*self.engine, &self.resource, None).await?;
+        let snapshot = self.load(None).await?;
         match at {
             At::NotOlderThan(requested) if requested > snapshot.revision => {
                 Err(CacheError::TooLarge { requested, current: snapshot.revision })
@@ -328,7 +352,7 @@ impl Cache {
     }
 
     /// Snapshot with everything acknowledged before the call.
-    async fn consistent(&self) -> Result<Snapshot, CacheError> {
+    async fn consistent(&self) -> Result<(Snapshot, bool), CacheError> {
         let deadline = timer_now() + FRESHNESS_WAIT;
         loop {
             let progress = *self.progress.borrow();
@@ -357,23 +381,23 @@ impl Cache {
         }
     }
 
-    async fn consistent_at(&self, revision: Revision) -> Result<Snapshot, CacheError> {
+    async fn consistent_at(&self, revision: Revision) -> Result<(Snapshot, bool), CacheError> {
         // Without progress reports only events show that the cache is current. If they do not within an interval, the
         // snapshot is read from the engine.
         if !self.engine.reports_progress() {
             let reached = self.reach(revision, Following::Stream);
             return match tokio::time::timeout(PROGRESS_INTERVAL, reached).await {
-                Ok(reached) => reached.map(|()| self.latest()),
-                Err(_) => Ok(load(&*self.engine, &self.resource, None).await?),
+                Ok(reached) => reached.map(|()| (self.latest(), false)),
+                Err(_) => Ok((self.load(None).await?, true)),
             };
         }
         self.reach(revision, Following::Stream).await?;
-        Ok(self.latest())
+        Ok((self.latest(), false))
     }
 
     /// One object, at the required freshness.
     pub async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, CacheError> {
-        Ok(self.snapshot(at).await?.get(key).cloned())
+        Ok(self.read(at).await?.0.get(key).cloned())
     }
 
     /// The cache's present snapshot, without waiting.
@@ -389,6 +413,16 @@ impl Cache {
     pub fn size(&self) -> (usize, u64) {
         let shown = self.current.load();
         (shown.snapshot.len(), shown.snapshot.bytes())
+    }
+
+    /// Metrics of this cache.
+    pub fn metrics(&self) -> &CacheMetrics {
+        &self.metrics
+    }
+
+    /// Number of recent events that the cache has.
+    pub fn recent_events(&self) -> usize {
+        self.log().len()
     }
 
     /// The oldest revision that a watch can start after.
@@ -414,8 +448,10 @@ impl Cache {
             (shown.reached(progress), counts)
         };
         if matches!(look(), (reached, true) if reached >= revision) {
+            self.metrics.read_wait.observe(0.0);
             return Ok(());
         }
+        let _waited = Waited(&self.metrics.read_wait, Stopwatch::start());
         let (mut progress, mut grown) = (self.progress.clone(), self.grown.subscribe());
         loop {
             // Marked as seen before the state is read: a later change wakes the wait.
@@ -467,13 +503,18 @@ impl Cache {
 
     /// Reads from the engine a revision that the log no longer covers.
     async fn read_past(&self, revision: Revision) -> Result<Snapshot, CacheError> {
-        let loaded = load(&*self.engine, &self.resource, Some(revision)).await;
+        let loaded = self.load(Some(revision)).await;
         loaded.map_err(|error| match error {
             Error::Compacted { requested, compacted } => {
                 CacheError::Expired { requested, oldest: compacted }
             }
             error => CacheError::Store(error),
         })
+    }
+
+    /// Reads the resource from the engine.
+    async fn load(&self, revision: Option<Revision>) -> Result<Snapshot, Error> {
+        load(&*self.engine, &self.resource, revision, &self.metrics).await
     }
 
     fn log(&self) -> std::sync::RwLockReadGuard<'_, Log> {

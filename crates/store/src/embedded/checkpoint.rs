@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use kevel_component::metrics::Counter;
 use rusqlite::{Connection, wal::CheckpointMode};
 
 use super::database::{Database, checkpointer, lock};
@@ -39,7 +40,7 @@ enum Stage {
 
 impl Checkpoints {
     /// The writer's part, between two batches.
-    pub(super) fn after_batch(&self, database: &Database) {
+    pub(super) fn after_batch(&self, database: &Database, checkpoints: &Counter) {
         if database.directory().is_none() {
             return;
         }
@@ -53,6 +54,7 @@ impl Checkpoints {
             }
             Stage::Rest => {
                 checkpoint(&database.writer());
+                checkpoints.increment();
                 self.begin_at.store(pages + LOG_PAGES, Ordering::Relaxed);
                 *stage = Stage::Idle;
             }

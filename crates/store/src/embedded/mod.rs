@@ -13,6 +13,7 @@ mod database;
 mod directory;
 mod index;
 mod maintenance;
+mod metrics;
 mod new_store;
 mod queue;
 mod read;
@@ -41,6 +42,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 pub use check::{CheckReport, Judge, check, check_values, drop_damaged};
 pub use maintenance::{REVISIONS_SKIPPED, backup_directory, defragment, restore};
+pub use metrics::{BATCH_WRITES, COMMIT_SECONDS, StoreMetrics};
 pub(crate) use {directory::is_store, new_store::NewStore};
 
 use self::{
@@ -73,6 +75,8 @@ pub struct Options {
     pub clock: Clock,
     /// Durability of acknowledged writes.
     pub durability: Durability,
+    /// Metrics.
+    pub metrics: StoreMetrics,
 }
 
 /// Event that acknowledged writes survive.
@@ -92,6 +96,7 @@ impl Default for Options {
             max_entry_bytes: 4 << 20,
             clock: Clock::system(),
             durability: Durability::Disk,
+            metrics: StoreMetrics::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kevel_clock::monotonic_now;
+use kevel_clock::{Stopwatch, monotonic_now};
 use rusqlite::Connection;
 
 use super::{
@@ -122,7 +122,8 @@ impl Writer {
                 }
             }
             self.do_chores(idle);
-            self.shared.checkpoints.after_batch(&self.shared.database);
+            let checkpoints = &self.shared.options.metrics.checkpoints;
+            self.shared.checkpoints.after_batch(&self.shared.database, checkpoints);
         }
         // Folded versions need not be read when the store is opened.
         while self.begin_fold(0) && self.commit_chores(IDLE_PORTION).is_ok() {}
@@ -154,6 +155,7 @@ impl Writer {
 
     fn write(&mut self, writes: Vec<Write>) {
         let portion = PORTION + 2 * writes.len();
+        self.shared.options.metrics.batch_writes.observe(writes.len() as f64);
         self.begin_fold(usize::MAX);
         let outcome = self.commit(portion, |batch| {
             writes.iter().map(|write| batch.apply(&write.key, &write.operation)).collect()
@@ -239,6 +241,7 @@ impl Writer {
         written?;
         failpoint::reach(failpoint::COMPACTING);
         self.shared.set_compacted(revision);
+        self.shared.options.metrics.compactions.increment();
         Ok(())
     }
 
@@ -292,6 +295,8 @@ impl Writer {
         portion: usize,
         work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Committed<T>> {
+        let metrics = &self.shared.options.metrics;
+        let started = Stopwatch::start();
         let connection = self.shared.database.writer();
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let result = self.work(&connection, portion, work).and_then(|committed| {
@@ -299,6 +304,10 @@ impl Writer {
             connection.execute_batch("COMMIT")?;
             Ok(committed)
         });
+        match &result {
+            Ok(_) => metrics.commit_seconds.observe_seconds(started.elapsed()),
+            Err(_) => metrics.commit_errors.increment(),
+        }
         if result.is_err() && !connection.is_autocommit() {
             connection.execute_batch("ROLLBACK")?;
         }

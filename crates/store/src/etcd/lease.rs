@@ -1,9 +1,11 @@
 //! etcd leases, shared by keys that expire at about the same time, since leases are expensive in etcd (upstream:
 //! leaseManager).
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kevel_clock::timer_now;
+use kevel_component::metrics::Histogram;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
@@ -42,6 +44,10 @@ struct Lease {
     keys: u64,
 }
 
+/// Numbers of keys that were attached to a lease when the next one was granted, in the whole process.
+pub static LEASE_OBJECTS: LazyLock<Arc<Histogram>> =
+    LazyLock::new(|| Arc::new(Histogram::new(&[10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0])));
+
 impl Leases {
     pub(super) fn new(options: LeaseOptions) -> Leases {
         Leases { options, last: Mutex::new(None) }
@@ -70,6 +76,9 @@ impl Leases {
             .map_err(store_error)?;
         if !granted.error.is_empty() {
             return Err(Error::Unavailable(format!("etcd: {}", granted.error)));
+        }
+        if let Some(full) = &*last {
+            LEASE_OBJECTS.observe(full.keys as f64);
         }
         *last = Some(Lease { id: granted.id, expires: now + lifetime, keys: 1 });
         Ok(granted.id)

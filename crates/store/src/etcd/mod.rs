@@ -28,7 +28,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tonic::Status;
 
 pub use dial::{Connection, Dial};
-pub use lease::LeaseOptions;
+pub use lease::{LEASE_OBJECTS, LeaseOptions};
 pub use reach::{SilentMember, Unreachable};
 pub(crate) use {contents::Contents, import::Import};
 

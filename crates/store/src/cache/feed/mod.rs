@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_clock::monotonic_now;
+use kevel_component::metrics::Counter;
 use kevel_compute::Metered;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
@@ -27,7 +28,8 @@ use super::damage::Damage;
 use super::demand::BuiltIndex;
 use super::epoch::{Epoch, Progress, Shown};
 use super::index::IndexKey;
-use super::{Cache, Resource, Snapshot, State, load};
+use super::metrics::MetricsOfCaches;
+use super::{Cache, CacheMetrics, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse, failpoint};
 
@@ -49,6 +51,8 @@ pub struct Caches {
     troubles: Arc<FeedFailures>,
     deaths: Deaths,
     damage: Arc<Damage>,
+    pub(super) metrics: MetricsOfCaches,
+    pub(super) bookmarks: Arc<Counter>,
     task: JoinHandle<()>,
 }
 
@@ -80,6 +84,7 @@ impl Caches {
         let (announced, progress) = signal::channel(Progress::default());
         let troubles = Arc::new(FeedFailures::default());
         let root: Arc<[u8]> = root.as_bytes().into();
+        let bookmarks = Arc::<Counter>::default();
         let feed = Feed {
             engine: engine.clone(),
             root: root.clone(),
@@ -88,11 +93,24 @@ impl Caches {
             loads: JoinSet::new(),
             orders: HashMap::new(),
             builds: JoinSet::new(),
+            bookmarks: bookmarks.clone(),
         };
         let deaths = Deaths::default();
         let task = tokio::spawn(deaths.clone().watch_over("the watch cache", feed.run(inbox)));
-        let (caches, damage) = Default::default();
-        Caches { engine, root, commands, caches, progress, troubles, deaths, damage, task }
+        let (caches, damage, metrics) = Default::default();
+        Caches {
+            engine,
+            root,
+            commands,
+            caches,
+            progress,
+            troubles,
+            deaths,
+            damage,
+            metrics,
+            bookmarks,
+            task,
+        }
     }
 
     /// The cache of a resource, created if it does not exist; it loads in the background.
@@ -117,8 +135,9 @@ impl Caches {
         let (engine, progress) = (self.engine.clone(), self.progress.clone());
         let (commands, troubles) = (self.commands.clone(), self.troubles.clone());
         let (root, damage) = (self.root.clone(), self.damage.clone());
+        let metrics = self.metrics.of(&resource.prefix);
         let cache = Cache::new(resource, engine, root, progress, commands, troubles, damage);
-        let cache = Arc::new(cache);
+        let cache = Arc::new(cache.with_metrics(metrics));
         let _ = self.commands.send(Command::Add(cache.clone()));
         cache
     }
@@ -201,6 +220,8 @@ struct Feed {
     orders: HashMap<Id, (Load, AbortHandle)>,
     /// Indexes that are built.
     builds: JoinSet<(Arc<Cache>, BuiltIndex)>,
+    /// Reports of progress without events.
+    bookmarks: Arc<Counter>,
 }
 
 /// The engine's watch, or the attempts to open it.
@@ -351,6 +372,9 @@ impl Feed {
         if response.events.is_empty() && !self.engine.reports_progress() {
             return;
         }
+        if response.events.is_empty() {
+            self.bookmarks.increment();
+        }
         failpoint::reach(failpoint::HEARD);
         let orders = self.followers.hear(response.events, response.revision);
         if !orders.is_empty() {
@@ -371,7 +395,7 @@ impl Feed {
             let name = format!("load of {}", cache.prefix());
             let load = async move {
                 tokio::time::sleep(pause).await;
-                load(&*engine, &cache.resource, None).await
+                load(&*engine, &cache.resource, None, cache.metrics()).await
             };
             let handle = self.loads.spawn(Metered::task(Box::pin(load), &name));
             self.orders.insert(handle.id(), (order, handle));

@@ -60,6 +60,13 @@ impl FloatGauge {
     }
 }
 
+impl Histogram {
+    /// Records the time of a piece of work.
+    pub fn observe_seconds(&self, elapsed: std::time::Duration) {
+        self.observe(elapsed.as_secs_f64());
+    }
+}
+
 /// A histogram with fixed buckets.
 #[derive(Debug)]
 pub struct Histogram {
