@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kevel_controlplane::admission::PLUGINS;
+use kevel_admission_plugins::PLUGINS;
 use kevel_registry::admission::{AdmissionStep, AdmissionWork, ObserveAdmission, Operation};
 use kevel_server::metrics::{Description, Family, Histogram, Metrics, QuantileSummary};
 

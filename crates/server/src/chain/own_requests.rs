@@ -10,7 +10,7 @@ use kevel_registry::user::APISERVER;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::{Metrics, REST_CLIENT, RestCall};
 use crate::request::{Request, RequestBody};
-use crate::responses::InHand;
+use crate::responses::ResponseObject;
 
 /// Host of the server itself, whatever its port.
 const HOST: &str = "apiserver-loopback-client";
@@ -33,7 +33,7 @@ impl Filter for OwnRequests {
             let response = next.handle(request).await;
             let (code, took) = (Some(response.status().as_u16()), started.elapsed());
             let method = method.as_str();
-            let received = match response.extensions().get::<InHand>() {
+            let received = match response.extensions().get::<ResponseObject>() {
                 Some(_) => None,
                 None => response.body().size_hint().exact(),
             };

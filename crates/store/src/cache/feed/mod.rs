@@ -29,7 +29,7 @@ use super::demand::BuiltIndex;
 use super::epoch::{Epoch, Progress, Shown};
 use super::index::IndexKey;
 use super::metrics::MetricsOfCaches;
-use super::{Cache, CacheMetrics, Resource, Snapshot, State, load};
+use super::{Cache, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse, failpoint};
 
