@@ -83,6 +83,9 @@ impl OtherVersions for () {
     }
 }
 
+/// Error about a version that a custom resource does not have.
+const NO_VERSION: &str = "request to convert CR to an invalid group/version";
+
 impl<'a> FieldManager<'a> {
     /// Tree of an object, without `managedFields`.
     pub(super) fn tree(&self, object: Option<&Value>) -> Value {
@@ -128,7 +131,14 @@ impl<'a> FieldManager<'a> {
         tree: &'v Value,
         api_version: &str,
     ) -> Result<Option<(Cow<'v, Value>, TypeRef<'a>)>, String> {
-        let Some(schema) = self.schema_in(api_version) else { return Ok(None) };
+        let Some(schema) = self.schema_in(api_version) else {
+            // A custom resource that lost a version keeps its managers, but not their applies.
+            let custom = self.schema.is_custom();
+            return match custom {
+                true => Err(format!("{NO_VERSION}: {api_version}")),
+                false => Ok(None),
+            };
+        };
         let ty = TypeRef::of(schema);
         let from = tree.str_at(&["apiVersion"]);
         if from == api_version {
