@@ -208,6 +208,12 @@ pub fn collection_path(resource: &Resource, namespace: &str) -> String {
     }
 }
 
+/// Path at which all objects of a resource are listed.
+pub fn list_path(resource: &Resource) -> String {
+    let root = if resource.kind.group.is_empty() { "api" } else { "apis" };
+    format!("/{root}/{}/{}", resource.api_version(), resource.plural)
+}
+
 /// A part of a path with everything escaped that a path cannot have.
 pub fn escaped(part: &str) -> String {
     let mut out = String::with_capacity(part.len());

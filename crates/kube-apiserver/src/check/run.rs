@@ -12,7 +12,7 @@ use kevel_server::request::json_text;
 
 use super::arguments::CheckArguments;
 use super::cluster::{
-    CheckCluster, CheckRequest, CheckResponse, FIELD_MANAGER, collection_path, escaped,
+    CheckCluster, CheckRequest, CheckResponse, FIELD_MANAGER, collection_path, escaped, list_path,
 };
 use super::document::{Documents, ManifestDocument};
 use super::order::{InstallStep, ParameterKinds, RemoteKind, decoded, remote};
@@ -76,10 +76,14 @@ impl CheckRun<'_> {
         let namespaces = planned.partition_point(|one| one.step == InstallStep::Namespaces);
         let (namespaces, rest) = planned.split_at(namespaces);
         self.documents(namespaces).await;
+        self.settle(namespaces).await;
         self.make_namespaces(documents).await;
         let mut installed = namespaces.len();
         for group in rest.chunk_by(|one, other| one.step == other.step) {
             self.documents(group).await;
+            if group.first().is_some_and(|one| one.step != InstallStep::Rest) {
+                self.settle(group).await;
+            }
             installed += group.len();
             match group.first().map(|one| one.step) {
                 Some(InstallStep::Definitions) => definitions::establish(self, group).await,
@@ -91,6 +95,19 @@ impl CheckRun<'_> {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Waits until admission sees the objects of a step: a list without a resourceVersion waits for the cache.
+    async fn settle(&self, planned: &[Planned<'_>]) {
+        let mut seen = BTreeSet::new();
+        for Planned { document, .. } in planned {
+            let kind = (document.api_version.as_str(), document.kind.as_str());
+            if seen.insert(kind)
+                && let Some(resource) = self.cluster.resource(kind.0, kind.1)
+            {
+                let _ = self.cluster.get(&list_path(&resource)).await;
             }
         }
     }
