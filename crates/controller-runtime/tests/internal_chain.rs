@@ -26,7 +26,7 @@ impl Handler for Served {
 
 #[tokio::test]
 async fn controllers_are_authorized_and_the_server_itself_is_not() {
-    let metrics = Metrics::default();
+    let metrics = Arc::new(Metrics::default());
     let server = internal(None, Arc::new(AlwaysDeny), &metrics, Arc::new(Served));
     let own = Client::new(server);
     let path = "/api/v1/namespaces/a/pods";

@@ -27,7 +27,7 @@ async fn write(engine: &Arc<dyn Engine>, number: usize) {
     let old = engine.get(key.as_bytes(), None).await.unwrap().entry;
     match old {
         // Another value of the label, or none.
-        Some(old) if number % 3 == 0 => {
+        Some(old) if number.is_multiple_of(3) => {
             let _ = engine.delete(key.as_bytes(), old.mod_revision).await.unwrap();
         }
         Some(old) => {
