@@ -5,9 +5,13 @@ pub mod load;
 pub mod phases;
 pub mod probe;
 
+use std::error::Error;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+
+/// Result of a benchmark, which ends with its first error.
+pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The CPU time that this thread has used: what is measured does not depend on what else runs.
 pub fn cpu_time() -> Duration {

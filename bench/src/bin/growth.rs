@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_auth::authorization::{NodeAuthorizer, NodeFeatures};
-use kevel_bench::process_cpu_time;
+use kevel_bench::{Outcome, process_cpu_time};
 use kevel_component::signals::Signal;
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_registry::admission::Admission;
@@ -30,8 +30,6 @@ use kevel_store::Engine;
 use kevel_store::cache::{At, Selection};
 use kevel_store::embedded::{Embedded, Options};
 
-type Result<T> = std::result::Result<T, String>;
-
 /// Pods of one application, of one team and of one node.
 const OF_APP: usize = 100;
 const OF_TEAM: usize = 600;
@@ -42,7 +40,7 @@ const PAGE: usize = 500;
 const WRITES: usize = 2000;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> Result<()> {
+async fn main() -> Outcome<()> {
     let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|n| n.parse().ok()).collect();
     let sizes = if sizes.is_empty() { vec![5_000, 30_000, 100_000] } else { sizes };
     for pods in sizes {
@@ -78,7 +76,7 @@ struct BenchServer {
 }
 
 impl BenchServer {
-    fn open(path: &Path) -> Result<Self> {
+    fn open(path: &Path) -> Outcome<Self> {
         let engine = Embedded::open(path, Options::default()).map_err(|error| error.to_string())?;
         let engine: Arc<dyn Engine> = Arc::new(engine);
         let backends = Backends::new(Backend::new(engine, "/registry/"));
@@ -105,12 +103,12 @@ impl BenchServer {
         Ok(BenchServer { delegate, storages, _backends: backends })
     }
 
-    fn pods(&self) -> Result<Arc<Storage>> {
-        self.storages.required("", "pods")
+    fn pods(&self) -> Outcome<Arc<Storage>> {
+        Ok(self.storages.required("", "pods")?)
     }
 
     /// Sends a request. Returns whether it succeeded, and the pieces of the answer.
-    async fn send(&self, uri: &str) -> Result<(bool, Vec<Bytes>)> {
+    async fn send(&self, uri: &str) -> Outcome<(bool, Vec<Bytes>)> {
         let request = http::Request::builder().uri(uri).body(());
         let parts = request.map_err(|error| error.to_string())?.into_parts().0;
         let request = Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::default());
@@ -125,7 +123,7 @@ impl BenchServer {
     }
 
     /// CPU time of one of several equal requests, in milliseconds.
-    async fn cost(&self, uri: &str, times: usize, items: usize) -> Result<f64> {
+    async fn cost(&self, uri: &str, times: usize, items: usize) -> Outcome<f64> {
         let mut all = Duration::ZERO;
         for _ in 0..times {
             let start = process_cpu_time();
@@ -133,18 +131,18 @@ impl BenchServer {
             all += process_cpu_time() - start;
             let found = count(&body(answer)?);
             if found != items {
-                return Err(format!("{uri}: {found} items, not {items}"));
+                return Err(format!("{uri}: {found} items, not {items}").into());
             }
         }
         Ok(ms(all) / times as f64)
     }
 }
 
-fn body((succeeded, pieces): (bool, Vec<Bytes>)) -> Result<Vec<u8>> {
+fn body((succeeded, pieces): (bool, Vec<Bytes>)) -> Outcome<Vec<u8>> {
     let body = pieces.concat();
     match succeeded {
         true => Ok(body),
-        false => Err(String::from_utf8_lossy(&body).into_owned()),
+        false => Err(String::from_utf8_lossy(&body).into_owned().into()),
     }
 }
 
@@ -154,7 +152,7 @@ fn count(body: &[u8]) -> usize {
     body.windows(needle.len()).filter(|window| *window == needle).count()
 }
 
-async fn measure(path: &Path, pods: usize) -> Result<()> {
+async fn measure(path: &Path, pods: usize) -> Outcome<()> {
     let start = cpu().await;
     let server = BenchServer::open(path)?;
     let pods_storage = server.pods()?;
@@ -168,7 +166,7 @@ async fn measure(path: &Path, pods: usize) -> Result<()> {
     writes(&server, pods).await
 }
 
-async fn follow(server: &BenchServer, pods: usize) -> Result<()> {
+async fn follow(server: &BenchServer, pods: usize) -> Outcome<()> {
     let node = Arc::new(NodeAuthorizer::new(NodeFeatures::default()));
     let start = cpu().await;
     node.follow(&server.storages, &Tasks::new(Signal::new("stop")));
@@ -188,7 +186,7 @@ async fn follow(server: &BenchServer, pods: usize) -> Result<()> {
     Ok(())
 }
 
-async fn selections(server: &BenchServer, pods: usize) -> Result<()> {
+async fn selections(server: &BenchServer, pods: usize) -> Outcome<()> {
     let of_node = OF_NODE.min(pods);
     for (what, selector, items) in [
         ("list of a node's Pods", "fieldSelector=spec.nodeName%3Dnode-1", of_node),
@@ -207,7 +205,7 @@ async fn selections(server: &BenchServer, pods: usize) -> Result<()> {
     Ok(())
 }
 
-async fn pages(server: &BenchServer, pods: usize) -> Result<()> {
+async fn pages(server: &BenchServer, pods: usize) -> Outcome<()> {
     let first = format!("/api/v1/pods?limit={PAGE}");
     row("page of 500, the first", "ms", server.cost(&first, 20, PAGE).await?);
     let (mut uri, mut read, mut middle) = (first.clone(), 0, first.clone());
@@ -235,7 +233,7 @@ fn token(body: &[u8]) -> Option<String> {
     rest.split_once('"').map(|(token, _)| token.to_owned())
 }
 
-async fn gets(server: &BenchServer, pods: usize) -> Result<()> {
+async fn gets(server: &BenchServer, pods: usize) -> Outcome<()> {
     const GETS: usize = 20_000;
     let uris: Vec<String> = (0..GETS)
         .map(|i| {
@@ -261,7 +259,7 @@ async fn gets(server: &BenchServer, pods: usize) -> Result<()> {
 }
 
 /// Updates of Pods in the store, without the request: what caches and followers pay.
-async fn writes(server: &BenchServer, pods: usize) -> Result<()> {
+async fn writes(server: &BenchServer, pods: usize) -> Outcome<()> {
     let storage = server.pods()?;
     update(&storage, pods, 0).await?;
     row("an update of the store", "µs", update(&storage, pods, 1).await?);
@@ -274,7 +272,7 @@ async fn writes(server: &BenchServer, pods: usize) -> Result<()> {
     Ok(())
 }
 
-async fn update(storage: &Arc<Storage>, pods: usize, round: usize) -> Result<f64> {
+async fn update(storage: &Arc<Storage>, pods: usize, round: usize) -> Outcome<f64> {
     let mut tasks = Vec::new();
     let snapshot = storage.cache.latest();
     let start = cpu().await;
@@ -304,7 +302,7 @@ async fn update(storage: &Arc<Storage>, pods: usize, round: usize) -> Result<f64
     Ok(us(cpu().await - start) / WRITES as f64)
 }
 
-async fn fill(path: &Path, pods: usize) -> Result<()> {
+async fn fill(path: &Path, pods: usize) -> Outcome<()> {
     let server = BenchServer::open(path)?;
     let storage = server.pods()?.clone();
     for batch in (0..pods).collect::<Vec<_>>().chunks(1000) {

@@ -16,13 +16,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use kevel_bench::Outcome;
 use kevel_store::{
     Engine, RangeOptions, Revision,
     embedded::{Embedded, Options},
 };
 use tokio::sync::oneshot;
-
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const WRITERS: u64 = 64;
 const VALUE_BYTES: usize = 2048;

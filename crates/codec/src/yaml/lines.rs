@@ -22,9 +22,9 @@ pub fn lines_of<'p>(input: &[u8], paths: impl IntoIterator<Item = &'p str>) -> V
     let paths = paths.into_iter();
     let input = reader::read(input.get(..super::MAX_INPUT).unwrap_or(input));
     let Ok(document) = parser::parse(&input) else { return paths.map(|_| None).collect() };
-    let mut walk = Walk { document: &document, budget: MAX_STEPS };
+    let mut walk = LineWalk { document: &document, budget: MAX_STEPS };
     let line = |path| {
-        let mut found = Found { line: document.line(0), steps: 0 };
+        let mut found = FoundLine { line: document.line(0), steps: 0 };
         walk.follow(0, path, 0, &mut found);
         usize::try_from(found.line).ok()?.checked_add(1)
     };
@@ -38,19 +38,19 @@ const MAX_STEPS: usize = 1 << 26;
 const MAX_PATH: usize = 128;
 
 /// The deepest node that was found.
-struct Found {
+struct FoundLine {
     line: u32,
     steps: usize,
 }
 
-struct Walk<'d> {
+struct LineWalk<'d> {
     document: &'d Document<'d>,
     budget: usize,
 }
 
-impl Walk<'_> {
+impl LineWalk<'_> {
     /// Follows the path from a node; whether it led to its end.
-    fn follow(&mut self, id: Id, path: &str, steps: usize, found: &mut Found) -> bool {
+    fn follow(&mut self, id: Id, path: &str, steps: usize, found: &mut FoundLine) -> bool {
         let path = path.strip_prefix('.').unwrap_or(path);
         if path.is_empty() || steps == MAX_PATH {
             return path.is_empty();
@@ -83,9 +83,9 @@ impl Walk<'_> {
         }
     }
 
-    fn reach(&self, id: Id, steps: usize, found: &mut Found) {
+    fn reach(&self, id: Id, steps: usize, found: &mut FoundLine) {
         if steps >= found.steps {
-            *found = Found { line: self.document.line(id), steps: steps + 1 };
+            *found = FoundLine { line: self.document.line(id), steps: steps + 1 };
         }
     }
 

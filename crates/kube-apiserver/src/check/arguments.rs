@@ -29,7 +29,7 @@ fn hint(nearest: Option<&str>) -> String {
 
 /// Treatment of unknown and duplicate fields (kubectl's `--validate`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
+pub enum ValidationMode {
     /// Errors.
     #[default]
     Strict,
@@ -39,13 +39,13 @@ pub enum FieldValidation {
     Ignore,
 }
 
-impl FieldValidation {
+impl ValidationMode {
     /// Value of the query parameter `fieldValidation`.
     pub fn parameter(self) -> &'static str {
         match self {
-            FieldValidation::Strict => "Strict",
-            FieldValidation::Warn => "Warn",
-            FieldValidation::Ignore => "Ignore",
+            ValidationMode::Strict => "Strict",
+            ValidationMode::Warn => "Warn",
+            ValidationMode::Ignore => "Ignore",
         }
     }
 }
@@ -62,7 +62,7 @@ pub struct CheckArguments {
     /// `--output`
     pub output: OutputFormat,
     /// `--validate`
-    pub validate: FieldValidation,
+    pub validate: ValidationMode,
     /// `--skip`: kinds that are not checked.
     pub skipped: Vec<String>,
     /// `--ignore-missing-schemas`
@@ -162,9 +162,9 @@ impl CheckArguments {
             "--skip" => self.skipped.extend(several().map(str::to_owned)),
             "--validate" => {
                 self.validate = match value.as_str() {
-                    "strict" | "true" => FieldValidation::Strict,
-                    "warn" => FieldValidation::Warn,
-                    "ignore" | "false" => FieldValidation::Ignore,
+                    "strict" | "true" => ValidationMode::Strict,
+                    "warn" => ValidationMode::Warn,
+                    "ignore" | "false" => ValidationMode::Ignore,
                     _ => return Err(invalid(name, &value, "strict, warn or ignore")),
                 }
             }

@@ -1,6 +1,5 @@
 //! The cluster that documents are checked against: the real server on a store in memory, without a port.
 
-use std::error::Error;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +90,6 @@ pub struct CheckResponse {
 impl CheckCluster {
     /// Starts a server with these flags besides its own.
     pub async fn start(flags: &[String]) -> Result<Self, ClusterError> {
-        let start = |error: Box<dyn Error>| ClusterError::Start(error.to_string());
         let mut options = ServerRunOptions::default();
         let flags = FLAGS.iter().map(|flag| (*flag).to_owned()).chain(flags.iter().cloned());
         options.parse(flags.collect::<Vec<_>>()).map_err(ClusterError::Flags)?;
@@ -100,8 +98,10 @@ impl CheckCluster {
         if !errors.is_empty() {
             return Err(ClusterError::Flags(errors.join("; ")));
         }
-        let prepared = server::prepare(options.without_port()).await.map_err(start)?;
-        let server = prepared.start_in_process().await.map_err(start)?;
+        let prepared = server::prepare(options.without_port()).await;
+        let prepared = prepared.map_err(|error| ClusterError::Start(error.to_string()))?;
+        let server = prepared.start_in_process().await;
+        let server = server.map_err(|error| ClusterError::Start(error.to_string()))?;
         let user = User {
             name: "kubernetes-admin".into(),
             groups: vec![PRIVILEGED.into(), ALL_AUTHENTICATED.into()],

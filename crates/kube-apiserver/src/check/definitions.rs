@@ -8,7 +8,7 @@ use kevel_clock::monotonic_now;
 use super::cluster::escaped;
 use super::finding;
 use super::order::decoded;
-use super::run::{CheckRun, Planned, trees};
+use super::run::{CheckRun, PlannedDocument, trees};
 
 /// Kind of definitions.
 pub const KIND: &str = "CustomResourceDefinition";
@@ -43,7 +43,7 @@ const REFUSED: [(&str, &str); 3] = [
 
 /// Installs a definition. One whose objects are converted by a webhook is checked as it is, and installed without the
 /// webhook: nothing outside of the process is called.
-pub async fn install(run: &mut CheckRun<'_>, planned: Planned<'_>) {
+pub async fn install(run: &mut CheckRun<'_>, planned: PlannedDocument<'_>) {
     let conversion = ["spec", "conversion", "strategy"];
     let tree = decoded(planned.document);
     let Some(mut tree) = tree.filter(|tree| tree.str_at(&conversion) == "Webhook") else {
@@ -65,7 +65,7 @@ pub async fn install(run: &mut CheckRun<'_>, planned: Planned<'_>) {
 }
 
 /// Waits until the kinds of definitions are served, and notes those that never will be.
-pub async fn establish(run: &mut CheckRun<'_>, planned: &[Planned<'_>]) {
+pub async fn establish(run: &mut CheckRun<'_>, planned: &[PlannedDocument<'_>]) {
     for (one, tree) in trees(planned) {
         let (reason, message) = match served(run, &tree).await {
             Establishment::Done | Establishment::Absent => continue,

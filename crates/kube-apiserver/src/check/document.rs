@@ -1,4 +1,4 @@
-//! Documents to check, and what has to be known of them before they are sent.
+//! InputDocuments to check, and what has to be known of them before they are sent.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MAX_DOCUMENTS: usize = 1_000_000;
 
 /// An object to check.
 #[derive(Clone, Debug)]
-pub struct ManifestDocument {
+pub struct CheckedDocument {
     /// Place in its file.
     pub place: DocumentPlace,
     /// `apps/v1`
@@ -82,19 +82,19 @@ fn without_tabs(text: &[u8]) -> Vec<u8> {
     text.iter().map(|byte| if *byte == b'\t' { b' ' } else { *byte }).collect()
 }
 
-/// Documents of files, in order, and what is wrong with texts that are none.
+/// InputDocuments of files, in order, and what is wrong with texts that are none.
 #[derive(Debug, Default)]
-pub struct Documents {
+pub struct InputDocuments {
     /// Objects.
-    pub objects: Vec<ManifestDocument>,
+    pub objects: Vec<CheckedDocument>,
     /// Parts that cannot be read.
     pub findings: Vec<CheckFinding>,
 }
 
-impl Documents {
+impl InputDocuments {
     /// Reads files.
     pub fn read(files: Vec<ManifestFile>) -> Self {
-        let mut documents = Documents::default();
+        let mut documents = InputDocuments::default();
         for file in files {
             let (name, bytes): (Arc<str>, _) = (file.name.into(), Bytes::from(file.bytes));
             for part in split(&bytes) {
@@ -155,7 +155,7 @@ impl Documents {
         };
         let namespace = of(&["metadata", "namespace"]);
         let (body, media_type) = body;
-        self.objects.push(ManifestDocument {
+        self.objects.push(CheckedDocument {
             place,
             api_version,
             kind,
@@ -218,6 +218,7 @@ struct DecodedText {
     repeated: Option<String>,
 }
 
+// reference message
 fn decode(place: &DocumentPlace) -> Result<DecodedText, String> {
     let mut refused = None;
     if place.json {

@@ -3,7 +3,7 @@
 use kevel_api::status::{Status, StatusCause, reason};
 
 use super::definitions;
-use super::document::{DocumentPlace, ManifestDocument};
+use super::document::{CheckedDocument, DocumentPlace};
 use super::locate::{NamedPlace, field_of, strict_errors};
 
 /// Weight of a finding.
@@ -105,7 +105,7 @@ pub struct CheckFinding {
 
 /// The findings that a failed request makes: one for each cause.
 pub fn of_status(
-    document: &ManifestDocument,
+    document: &CheckedDocument,
     namespace: &str,
     status: &Status,
 ) -> Vec<CheckFinding> {
@@ -145,7 +145,7 @@ pub fn of_status(
 }
 
 /// The field as the document has it.
-fn written(document: &ManifestDocument, field: &str) -> String {
+fn written(document: &CheckedDocument, field: &str) -> String {
     match document.kind == definitions::KIND {
         true => definitions::written_field(field),
         false => field.to_owned(),
@@ -153,7 +153,7 @@ fn written(document: &ManifestDocument, field: &str) -> String {
 }
 
 /// The finding that a warning makes.
-pub fn of_warning(document: &ManifestDocument, namespace: &str, warning: String) -> CheckFinding {
+pub fn of_warning(document: &CheckedDocument, namespace: &str, warning: String) -> CheckFinding {
     let is_of_version =
         warning.starts_with(&format!("{} {} ", document.api_version, document.kind));
     let field = if is_of_version { "apiVersion" } else { "" };
@@ -170,7 +170,7 @@ pub fn of_warning(document: &ManifestDocument, namespace: &str, warning: String)
 
 /// A finding of the command itself about a field of a document.
 pub fn of_field(
-    document: &ManifestDocument,
+    document: &CheckedDocument,
     namespace: &str,
     (reason, field): (&str, &str),
     message: String,
@@ -186,7 +186,7 @@ pub fn of_field(
     }
 }
 
-fn object_of(document: &ManifestDocument, namespace: &str) -> FindingObject {
+fn object_of(document: &CheckedDocument, namespace: &str) -> FindingObject {
     FindingObject {
         api_version: document.api_version.clone(),
         kind: document.kind.clone(),

@@ -1,6 +1,6 @@
 //! `kube-apiserver check`: manifests are checked offline, with the messages of a cluster.
 //!
-//! A server without a port is started in the process, on a store in memory. Documents are sent to it as kubectl sends
+//! A server without a port is started in the process, on a store in memory. InputDocuments are sent to it as kubectl sends
 //! them, in an order in which what others depend on comes first.
 
 mod arguments;
@@ -25,9 +25,9 @@ use kevel_compute::with_stack;
 
 use self::arguments::{CheckArguments, CheckUsageError};
 use self::cluster::{CheckCluster, ClusterError};
-use self::document::Documents;
+use self::document::InputDocuments;
 use self::files::{FileError, ManifestFile, read_all};
-use self::report::CheckReport;
+use self::report::FindingReport;
 use crate::server;
 
 const USAGE: &str = "\
@@ -107,7 +107,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     })
 }
 
-fn check(arguments: CheckArguments) -> Result<CheckReport, CheckError> {
+fn check(arguments: CheckArguments) -> Result<FindingReport, CheckError> {
     let given = read_all(&arguments.definitions)?;
     let checked = read_all(&arguments.files)?;
     let names: Vec<Arc<str>> =
@@ -131,8 +131,8 @@ async fn run(
     arguments: &CheckArguments,
     given: Vec<ManifestFile>,
     checked: Vec<ManifestFile>,
-) -> Result<CheckReport, CheckError> {
+) -> Result<FindingReport, CheckError> {
     let cluster = CheckCluster::start(&arguments.server).await?;
-    let (given, checked) = (Documents::read(given), Documents::read(checked));
+    let (given, checked) = (InputDocuments::read(given), InputDocuments::read(checked));
     Ok(run::check(&cluster, arguments, given, checked).await)
 }

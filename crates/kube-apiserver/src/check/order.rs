@@ -6,7 +6,7 @@ use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 
-use super::document::ManifestDocument;
+use super::document::CheckedDocument;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -73,7 +73,7 @@ pub enum RemoteKind {
 }
 
 /// Webhook or server that a cluster would call for an object of this kind.
-pub fn remote(document: &ManifestDocument) -> Option<RemoteKind> {
+pub fn remote(document: &CheckedDocument) -> Option<RemoteKind> {
     let group = group(&document.api_version);
     let row = REMOTE.iter().find(|(of, kind, _)| *of == group && *kind == document.kind);
     row.map(|(.., remote)| *remote)
@@ -85,7 +85,7 @@ pub struct ParameterKinds(HashSet<(String, String)>);
 
 impl ParameterKinds {
     /// Parameter kinds that the policies among the documents name.
-    pub fn of(documents: &[ManifestDocument]) -> Self {
+    pub fn of(documents: &[CheckedDocument]) -> Self {
         let policies = documents.iter().filter(|one| step_of_kind(one) == InstallStep::Policies);
         let kinds = policies.filter_map(|policy| {
             let policy = decoded(policy)?;
@@ -96,7 +96,7 @@ impl ParameterKinds {
     }
 
     /// The step of a document.
-    pub fn step(&self, document: &ManifestDocument) -> InstallStep {
+    pub fn step(&self, document: &CheckedDocument) -> InstallStep {
         match step_of_kind(document) {
             InstallStep::Rest if !self.0.is_empty() => {
                 let kind = (document.api_version.clone(), document.kind.clone());
@@ -110,14 +110,14 @@ impl ParameterKinds {
     }
 }
 
-fn step_of_kind(document: &ManifestDocument) -> InstallStep {
+fn step_of_kind(document: &CheckedDocument) -> InstallStep {
     let group = group(&document.api_version);
     let row = STEPS.iter().find(|(of, kind, _)| *of == group && *kind == document.kind);
     row.map_or(InstallStep::Rest, |(.., step)| *step)
 }
 
 /// The tree of a document.
-pub fn decoded(document: &ManifestDocument) -> Option<Value> {
+pub fn decoded(document: &CheckedDocument) -> Option<Value> {
     yaml::decode_any(&document.body, Unknown::Ignore).ok().map(|decoded| decoded.value)
 }
 

@@ -10,7 +10,7 @@ use http::Method;
 
 use super::cluster::{CheckRequest, escaped};
 use super::order::InstallStep;
-use super::run::{CheckRun, Planned};
+use super::run::{CheckRun, PlannedDocument};
 
 /// Longest wait for policies, which takes milliseconds: they are compiled in the background.
 const POLICY_WAIT: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const ROOT: &str = "/apis/admissionregistration.k8s.io";
 
 /// Waits until the policies and bindings that are stored are in force. A validating policy is stored after all others
 /// that warns of an object of its own, and says whether a mutating policy has changed that object.
-pub async fn wait(run: &mut CheckRun<'_>, planned: &[Planned<'_>]) {
+pub async fn wait(run: &mut CheckRun<'_>, planned: &[PlannedDocument<'_>]) {
     let mutating = planned.iter().find(|one| {
         one.step == InstallStep::Policies && one.document.kind == "MutatingAdmissionPolicy"
     });

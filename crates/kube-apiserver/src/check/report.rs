@@ -10,7 +10,7 @@ const MAX_FINDINGS: usize = 10_000;
 
 /// Result of a check.
 #[derive(Debug, Default)]
-pub struct CheckReport {
+pub struct FindingReport {
     /// Findings.
     pub findings: Vec<CheckFinding>,
     /// Findings beyond those that are kept.
@@ -19,9 +19,9 @@ pub struct CheckReport {
     pub files: usize,
     /// Number of documents.
     pub documents: usize,
-    /// Documents that were not checked, because `--skip` names their kind.
+    /// InputDocuments that were not checked, because `--skip` names their kind.
     pub skipped: usize,
-    /// Documents that were not checked, because the cluster does not have their kind (`--ignore-missing-schemas`).
+    /// InputDocuments that were not checked, because the cluster does not have their kind (`--ignore-missing-schemas`).
     pub without_schema: usize,
     /// Calls that were not made.
     pub not_called: NotCalled,
@@ -40,7 +40,7 @@ pub struct NotCalled {
     pub services: usize,
 }
 
-impl CheckReport {
+impl FindingReport {
     /// Adds findings.
     pub fn add(&mut self, findings: Vec<CheckFinding>) {
         let room = MAX_FINDINGS.saturating_sub(self.findings.len());

@@ -14,9 +14,9 @@ use super::arguments::CheckArguments;
 use super::cluster::{
     CheckCluster, CheckRequest, CheckResponse, FIELD_MANAGER, collection_path, escaped, list_path,
 };
-use super::document::{Documents, ManifestDocument};
+use super::document::{CheckedDocument, InputDocuments};
 use super::order::{InstallStep, ParameterKinds, RemoteKind, decoded, remote};
-use super::report::CheckReport;
+use super::report::FindingReport;
 use super::{definitions, finding, policies};
 
 /// Media type of patches that apply a configuration.
@@ -30,7 +30,7 @@ pub struct CheckRun<'a> {
     /// Cluster of the documents.
     pub cluster: &'a CheckCluster,
     /// Findings so far.
-    pub report: CheckReport,
+    pub report: FindingReport,
     arguments: &'a CheckArguments,
     /// Messages about each document, so that one that is checked twice says nothing twice.
     told: HashMap<usize, HashSet<String>>,
@@ -38,25 +38,25 @@ pub struct CheckRun<'a> {
 
 /// A document, with its index and step.
 #[derive(Clone, Copy)]
-pub struct Planned<'d> {
+pub struct PlannedDocument<'d> {
     /// Index among all documents.
     pub at: usize,
     /// Step of the installation.
     pub step: InstallStep,
     /// The document.
-    pub document: &'d ManifestDocument,
+    pub document: &'d CheckedDocument,
 }
 
 /// Checks documents; `given` are those that are installed before, of which only definitions count.
 pub async fn check(
     cluster: &CheckCluster,
     arguments: &CheckArguments,
-    given: Documents,
-    checked: Documents,
-) -> CheckReport {
+    given: InputDocuments,
+    checked: InputDocuments,
+) -> FindingReport {
     let mut documents = given.objects;
     documents.retain(|document| document.kind == definitions::KIND);
-    let report = CheckReport { documents: checked.objects.len(), ..CheckReport::default() };
+    let report = FindingReport { documents: checked.objects.len(), ..FindingReport::default() };
     documents.extend(checked.objects);
     let mut run = CheckRun { cluster, report, arguments, told: HashMap::new() };
     run.report.add(given.findings);
@@ -66,10 +66,12 @@ pub async fn check(
 }
 
 impl CheckRun<'_> {
-    async fn install(&mut self, documents: &[ManifestDocument]) {
+    async fn install(&mut self, documents: &[CheckedDocument]) {
         let parameters = ParameterKinds::of(documents);
-        let plan = |(at, document)| Planned { at, step: parameters.step(document), document };
-        let mut planned: Vec<Planned<'_>> = documents.iter().enumerate().map(plan).collect();
+        let plan =
+            |(at, document)| PlannedDocument { at, step: parameters.step(document), document };
+        let mut planned: Vec<PlannedDocument<'_>> =
+            documents.iter().enumerate().map(plan).collect();
         planned.retain(|one| !self.is_skipped(one.document));
         self.report.skipped = documents.len() - planned.len();
         planned.sort_by_key(|one| one.step);
@@ -100,9 +102,9 @@ impl CheckRun<'_> {
     }
 
     /// Waits until admission sees the objects of a step: a list without a resourceVersion waits for the cache.
-    async fn settle(&self, planned: &[Planned<'_>]) {
+    async fn settle(&self, planned: &[PlannedDocument<'_>]) {
         let mut seen = BTreeSet::new();
-        for Planned { document, .. } in planned {
+        for PlannedDocument { document, .. } in planned {
             let kind = (document.api_version.as_str(), document.kind.as_str());
             if seen.insert(kind)
                 && let Some(resource) = self.cluster.resource(kind.0, kind.1)
@@ -112,7 +114,7 @@ impl CheckRun<'_> {
         }
     }
 
-    async fn documents(&mut self, planned: &[Planned<'_>]) {
+    async fn documents(&mut self, planned: &[PlannedDocument<'_>]) {
         for one in planned {
             match one.step {
                 InstallStep::Definitions => definitions::install(self, *one).await,
@@ -121,8 +123,8 @@ impl CheckRun<'_> {
         }
     }
 
-    fn is_skipped(&self, document: &ManifestDocument) -> bool {
-        let ManifestDocument { api_version, kind, .. } = document;
+    fn is_skipped(&self, document: &CheckedDocument) -> bool {
+        let CheckedDocument { api_version, kind, .. } = document;
         let is_it = |skipped: &String| match skipped.rsplit_once('/') {
             Some((version, of)) => version == api_version && of == kind,
             None => skipped == kind,
@@ -131,7 +133,7 @@ impl CheckRun<'_> {
     }
 
     /// Makes the namespaces that no document makes, and in each the ServiceAccount that a controller would make.
-    async fn make_namespaces(&mut self, documents: &[ManifestDocument]) {
+    async fn make_namespaces(&mut self, documents: &[CheckedDocument]) {
         let used = documents.iter().map(|document| document.namespace.as_str());
         let mut names: BTreeSet<&str> = used.filter(|name| !name.is_empty()).collect();
         names.insert(self.namespace());
@@ -152,7 +154,7 @@ impl CheckRun<'_> {
 
     /// Creates an object, or applies it to one of its name. Nothing is stored in a dry run, nor are kinds that a cluster
     /// would call others for. Returns the object, if it is taken.
-    pub async fn document(&mut self, planned: Planned<'_>, dry_run: bool) -> Option<Value> {
+    pub async fn document(&mut self, planned: PlannedDocument<'_>, dry_run: bool) -> Option<Value> {
         let document = planned.document;
         let Some(resource) = self.cluster.resource(&document.api_version, &document.kind) else {
             self.missing(planned);
@@ -199,7 +201,7 @@ impl CheckRun<'_> {
     }
 
     /// Namespace of a document; empty for objects of the cluster.
-    fn namespace_of(&self, resource: &Resource, document: &ManifestDocument) -> String {
+    fn namespace_of(&self, resource: &Resource, document: &CheckedDocument) -> String {
         match (resource.namespaced, document.namespace.as_str()) {
             (false, _) => String::new(),
             (true, "") => self.namespace().to_owned(),
@@ -229,7 +231,7 @@ impl CheckRun<'_> {
 
     fn record(
         &mut self,
-        Planned { at, document, .. }: Planned<'_>,
+        PlannedDocument { at, document, .. }: PlannedDocument<'_>,
         namespace: &str,
         response: CheckResponse,
     ) -> Option<Value> {
@@ -250,7 +252,7 @@ impl CheckRun<'_> {
     }
 
     /// Notes a document of a kind that the cluster does not have, in the words of kubectl.
-    fn missing(&mut self, Planned { at, document, .. }: Planned<'_>) {
+    fn missing(&mut self, PlannedDocument { at, document, .. }: PlannedDocument<'_>) {
         if !self.told.entry(at).or_default().insert(String::new()) {
             return;
         }
@@ -258,7 +260,7 @@ impl CheckRun<'_> {
             self.report.without_schema += 1;
             return;
         }
-        let ManifestDocument { api_version, kind, name, namespace, place, .. } = document;
+        let CheckedDocument { api_version, kind, name, namespace, place, .. } = document;
         let [quoted_name, quoted_namespace, file, quoted_kind, version] =
             [name, namespace, &*place.file, kind, api_version].map(quote);
         let message = format!(
@@ -291,9 +293,9 @@ fn named(name: &str) -> Value {
     Value::Map(Map::from_iter([("metadata", Value::Map(metadata))]))
 }
 
-/// Documents of a step, decoded.
+/// InputDocuments of a step, decoded.
 pub fn trees<'d>(
-    planned: &'d [Planned<'d>],
-) -> impl Iterator<Item = (Planned<'d>, Value)> + use<'d> {
+    planned: &'d [PlannedDocument<'d>],
+) -> impl Iterator<Item = (PlannedDocument<'d>, Value)> + use<'d> {
     planned.iter().filter_map(|one| Some((*one, decoded(one.document)?)))
 }

@@ -1,4 +1,4 @@
-//! Documents of a file: YAML between lines of `---`, JSON values one after another.
+//! InputDocuments of a file: YAML between lines of `---`, JSON values one after another.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct DocumentPart {
 /// The byte order mark of UTF-8, which some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Splits a file. Documents without content are left out.
+/// Splits a file. InputDocuments without content are left out.
 pub fn split(file: &[u8]) -> Vec<DocumentPart> {
     json_values(file).unwrap_or_else(|| yaml_documents(file))
 }

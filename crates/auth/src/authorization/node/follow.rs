@@ -107,5 +107,5 @@ fn take(node: &NodeAuthorizer, kind: Kind, event: &Event, known: &mut HashSet<Bo
 /// A tree of the parts. An object that cannot be read leads nowhere.
 fn read(projection: &Projection<'_>, object: &Object) -> Option<Value> {
     let value = projection.decode(object);
-    value.inspect_err(|error| tracing::warn!(key = object.key(), error, "unreadable object")).ok()
+    value.inspect_err(|error| tracing::warn!(key = object.key(), %error, "unreadable object")).ok()
 }

@@ -67,7 +67,7 @@ impl<'o> Projection<'o> {
     }
 
     /// A tree of the parts alone, and of the object's name.
-    pub fn decode(&self, object: &Object) -> Result<Value, String> {
+    pub fn decode(&self, object: &Object) -> Result<Value, json::Error> {
         let mut text = Vec::new();
         let names = [("namespace", object.namespace()), ("name", object.name())];
         let names = names.map(|(key, name)| {
@@ -90,7 +90,7 @@ impl<'o> Projection<'o> {
             text.extend_from_slice(b"}}");
         }
         let decoded = json::decode_any(&text, Unknown::Ignore);
-        decoded.map(|decoded| decoded.value).map_err(|error| error.to_string())
+        decoded.map(|decoded| decoded.value)
     }
 
     /// Writes the members of a section that the object has, each behind a comma but the first.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::check::report::CheckReport;
+use crate::check::report::FindingReport;
 
-pub fn write(report: &CheckReport) -> String {
+pub fn write(report: &FindingReport) -> String {
     let mut out = String::new();
     for finding in &report.findings {
         let (place, level) = (&finding.place, finding.level.name());

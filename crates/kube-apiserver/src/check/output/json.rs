@@ -4,9 +4,9 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::encode_any_pretty;
 
 use crate::check::finding::{CheckFinding, FindingLevel};
-use crate::check::report::CheckReport;
+use crate::check::report::FindingReport;
 
-pub fn write(report: &CheckReport) -> Vec<u8> {
+pub fn write(report: &FindingReport) -> Vec<u8> {
     let document = object([
         ("findings", Value::List(report.findings.iter().map(finding).collect())),
         ("summary", summary(report)),
@@ -47,7 +47,7 @@ fn finding(finding: &CheckFinding) -> Value {
     Value::Map(fields)
 }
 
-fn summary(report: &CheckReport) -> Value {
+fn summary(report: &FindingReport) -> Value {
     let not_called = object([
         ("conversionWebhooks", number(report.not_called.conversions)),
         ("services", number(report.not_called.services)),

@@ -5,7 +5,7 @@ mod json;
 mod sarif;
 mod text;
 
-use super::report::CheckReport;
+use super::report::FindingReport;
 
 /// Format of the result (`--output`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl OutputFormat {
     }
 
     /// A report in this format.
-    pub fn write(self, report: &CheckReport) -> Vec<u8> {
+    pub fn write(self, report: &FindingReport) -> Vec<u8> {
         match self {
             OutputFormat::Text => text::write(report).into_bytes(),
             OutputFormat::Json => json::write(report),

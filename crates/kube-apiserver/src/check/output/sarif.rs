@@ -8,11 +8,11 @@ use kevel_server::version::Info;
 
 use super::json::{number, object};
 use crate::check::finding::CheckFinding;
-use crate::check::report::CheckReport;
+use crate::check::report::FindingReport;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-pub fn write(report: &CheckReport) -> Vec<u8> {
+pub fn write(report: &FindingReport) -> Vec<u8> {
     let rules: BTreeSet<&str> =
         report.findings.iter().map(|finding| finding.reason.as_str()).collect();
     let rule =

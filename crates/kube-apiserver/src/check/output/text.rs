@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::check::report::CheckReport;
+use crate::check::report::FindingReport;
 
 /// Most characters of a message in a line; the other formats have all of it.
 const MAX_MESSAGE: usize = 4096;
 
-pub fn write(report: &CheckReport) -> String {
+pub fn write(report: &FindingReport) -> String {
     let mut out = String::new();
     for finding in &report.findings {
         let (place, level) = (&finding.place, finding.level.name());
