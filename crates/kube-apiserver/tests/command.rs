@@ -37,7 +37,10 @@ fn it_refuses_what_it_cannot_read() {
              did you mean embedded?",
         ),
         (&["dev"], "\"kube-apiserver\" does not take any arguments, got [\"dev\"]"),
-        (&["check"], "\"kube-apiserver\" does not take any arguments, got [\"check\"]"),
+        (
+            &["--storage=memory", "check"],
+            "\"kube-apiserver\" does not take any arguments, got [\"check\"]",
+        ),
         (
             &["--storage=memory", "store"],
             "\"kube-apiserver\" does not take any arguments, got [\"store\"]",
