@@ -1,4 +1,5 @@
 use kevel_auth::jose::PrivateKey;
+use kevel_test_support::until;
 use serde_json::{Value, json};
 
 use super::{Cluster, claims, confused, forge, now, refusal, sign, start};
@@ -108,7 +109,9 @@ async fn bound_token_is_valid_while_its_object_exists() {
         assert_eq!(refusal, "service account token has been invalidated");
     }
     admin.delete(&format!("{ACCOUNTS}/bot")).await;
-    assert_eq!(refusal(&cluster, &of_nothing, &[]).await, "serviceaccounts \"bot\" not found");
+    // The cache of accounts follows the store.
+    let gone = "serviceaccounts \"bot\" not found";
+    until(async || refusal(&cluster, &of_nothing, &[]).await == gone).await;
     // Another of the same name is another.
     let uid = account(&cluster, "bot").await;
     let claimed = claims(&of_nothing)["kubernetes.io"]["serviceaccount"]["uid"].clone();
