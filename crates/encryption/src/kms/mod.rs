@@ -265,7 +265,7 @@ impl Plugin {
         kevel_trace::start(name, || vec![text("transformer.provider.name", self.name.as_str())])
     }
 
-    /// DecryptedSeed of a value's key: cached, or decrypted by the plug-in.
+    /// Seed of a value's key: cached, or decrypted by the plug-in.
     async fn source(&self, object: &EncryptedObject) -> Result<Arc<DecryptedSeed>, TransformError> {
         let source_key = object.source_key();
         if let Some(kept) = self.lock().get(&source_key) {

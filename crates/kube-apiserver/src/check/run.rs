@@ -293,7 +293,7 @@ fn named(name: &str) -> Value {
     Value::Map(Map::from_iter([("metadata", Value::Map(metadata))]))
 }
 
-/// InputDocuments of a step, decoded.
+/// Documents of a step, decoded.
 pub fn trees<'d>(
     planned: &'d [PlannedDocument<'d>],
 ) -> impl Iterator<Item = (PlannedDocument<'d>, Value)> + use<'d> {

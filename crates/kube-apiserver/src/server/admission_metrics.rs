@@ -46,7 +46,7 @@ const ADMIT_ONLY: &[&str] = &[
 /// Step, operation and rejection of a series: its place among those of one plug-in.
 const PLACES: usize = 2 * 4 * 2;
 
-/// StepSeries of one plug-in, found without a look-up.
+/// Series of one plug-in by their place, found without a look-up.
 type StepSeries = [OnceLock<Arc<Histogram>>; PLACES];
 
 /// Observer of admission with the reference's metrics.

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kevel_component::future::Pending;
 use kevel_compute::Metered;
@@ -20,6 +21,8 @@ use super::profiles::{Profiles, ROOT};
 
 /// Most connections at a time.
 const MOST: usize = 16;
+/// Wait after a connection that cannot be accepted.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// Opens the socket, if there is to be one, and serves it.
 pub fn start(config: &Config) -> Result<(), DebugSocketError> {
@@ -73,8 +76,9 @@ impl DebugSocket {
                     tokio::spawn(Metered::task(Box::pin(served), "debug-socket"));
                 }
                 Err(error) => {
+                    // Descriptors may have run out, which is when the socket is needed.
                     tracing::warn!(%error, "a connection to the debug socket failed");
-                    return;
+                    tokio::time::sleep(RETRY).await;
                 }
             }
         }

@@ -38,9 +38,11 @@ pub trait ObserveAdmission: Send + Sync + 'static {
     fn observe(&self, work: AdmissionWork<'_>);
 }
 
-/// StepMeasurement of one step: the clock is read once for each plug-in.
-pub(super) struct StepMeasurement<'a> {
-    observer: Option<&'a Arc<dyn ObserveAdmission>>,
+/// Measurement of one step: the clock is read once for each plug-in, and not at all without an observer.
+pub(super) struct StepMeasurement<'a>(Option<ObservedStep<'a>>);
+
+struct ObservedStep<'a> {
+    observer: &'a Arc<dyn ObserveAdmission>,
     step: AdmissionStep,
     begun: Instant,
     last: Instant,
@@ -48,29 +50,35 @@ pub(super) struct StepMeasurement<'a> {
 
 impl<'a> StepMeasurement<'a> {
     pub fn start(observer: Option<&'a Arc<dyn ObserveAdmission>>, step: AdmissionStep) -> Self {
-        let begun = monotonic_now();
-        StepMeasurement { observer, step, begun, last: begun }
+        StepMeasurement(observer.map(|observer| {
+            let begun = monotonic_now();
+            ObservedStep { observer, step, begun, last: begun }
+        }))
     }
 
-    /// Records what a plug-in has done since the last call.
+    /// Records the work of a plug-in since the last call.
     pub fn plugin(
         &mut self,
         plugin: usize,
         attributes: &Attributes<'_>,
         result: &Result<(), StatusError>,
     ) {
+        let Some(observed) = &mut self.0 else { return };
         let now = monotonic_now();
-        let took = now.saturating_duration_since(self.last);
-        self.last = now;
-        self.record(Some(plugin), attributes, result, took);
+        let took = now.saturating_duration_since(observed.last);
+        observed.last = now;
+        observed.record(Some(plugin), attributes, result, took);
     }
 
     /// Records the whole step.
     pub fn end(self, attributes: &Attributes<'_>, result: &Result<(), StatusError>) {
-        let took = self.last.saturating_duration_since(self.begun);
-        self.record(None, attributes, result, took);
+        let Some(observed) = self.0 else { return };
+        let took = observed.last.saturating_duration_since(observed.begun);
+        observed.record(None, attributes, result, took);
     }
+}
 
+impl ObservedStep<'_> {
     fn record(
         &self,
         plugin: Option<usize>,
@@ -78,9 +86,7 @@ impl<'a> StepMeasurement<'a> {
         result: &Result<(), StatusError>,
         took: Duration,
     ) {
-        if let Some(observer) = self.observer {
-            let (step, rejected) = (self.step, result.is_err());
-            observer.observe(AdmissionWork { plugin, step, attributes, rejected, took });
-        }
+        let (step, rejected) = (self.step, result.is_err());
+        self.observer.observe(AdmissionWork { plugin, step, attributes, rejected, took });
     }
 }

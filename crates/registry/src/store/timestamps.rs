@@ -17,7 +17,7 @@ pub(crate) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, 
     COMPARISON_SECONDS[outcome as usize].observe_seconds(started.elapsed());
 }
 
-/// ComparisonOutcome of a comparison, by the names of the metric.
+/// Outcome of a comparison of an object with the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ComparisonOutcome {
     UnequalFast,

@@ -205,7 +205,7 @@ impl StoredRequest<'_> {
     }
 }
 
-/// ListEncoder of a list whose items are decoded.
+/// Encoder of a list whose items are decoded.
 struct ListEncoder<'r, 'a> {
     request: &'r StoredRequest<'a>,
     /// Printer of the rows, if a Table was requested.

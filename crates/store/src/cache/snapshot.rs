@@ -218,7 +218,7 @@ impl<'s> Iterator for Candidates<'s> {
     }
 }
 
-/// KeyBounds of a range of keys.
+/// Bounds of a range of keys.
 struct KeyBounds<'k> {
     start: Edge<'k>,
     /// `None` for all keys that follow.

@@ -19,7 +19,7 @@ pub(super) struct Mapping {
     user_rules: Vec<(Expression, String)>,
 }
 
-/// AttributeSource of a user attribute.
+/// Source of a user attribute.
 #[derive(Debug)]
 enum AttributeSource {
     Nowhere,
